@@ -1,0 +1,22 @@
+# Every library comes from Debian; docs/ARCHITECTURE.md says what each is for. tools/install_deps.sh installs them.
+# This file serves the build and, installed beside the package file, whoever links to the library.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json 3 REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(hwy REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(simdjson REQUIRED)
+# Debian's dnnl package file asks for OpenCL, which nobody here needs.
+if(NOT TARGET DNNL::dnnl)
+  find_library(ESP_DNNL_LIBRARY dnnl REQUIRED)
+  add_library(DNNL::dnnl UNKNOWN IMPORTED)
+  set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${ESP_DNNL_LIBRARY})
+endif()
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)

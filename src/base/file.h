@@ -1,0 +1,87 @@
+// Files: whole reads with a bound, mapped reads, and writes that are there whole or not at all.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace espalier {
+
+/// Reads a whole file of at most max_bytes. Throws Error kNotFound, kIo or kBadData (too large).
+std::string read_file(const std::string& path, size_t max_bytes = size_t{1} << 32);
+
+/// Writes `bytes` to a temporary file beside `path`, syncs it, and renames it over `path`.
+void write_file_atomic(const std::string& path, std::string_view bytes);
+
+/// fsync of a folder, so that a rename in it survives a power cut.
+void sync_folder(const std::string& path);
+
+/// A file opened for writing in pieces. Every failure is an Error that names the file; a full disk is kNoSpace.
+class FileWriter {
+ public:
+  /// Creates or truncates.
+  explicit FileWriter(std::string path);
+  ~FileWriter();
+  FileWriter(FileWriter&&) noexcept;
+  FileWriter& operator=(FileWriter&&) = delete;
+
+  void write(const void* data, size_t bytes);
+  void write(std::string_view bytes) { write(bytes.data(), bytes.size()); }
+  /// Overwrites earlier bytes (headers that are known last). Does not move the position of write().
+  void write_at(uint64_t offset, const void* data, size_t bytes);
+  uint64_t size() const { return size_; }
+  /// Flushes, optionally syncs to the disk, and closes. Without it the destructor closes and forgets errors.
+  void close(bool sync);
+
+ private:
+  void flush();
+  std::string path_, buffer_;
+  uint64_t size_ = 0;
+  int fd_ = -1;
+};
+
+/// A read-only mapping of a whole file; empty files map to an empty span.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  explicit MappedFile(const std::string& path);
+  ~MappedFile();
+  MappedFile(MappedFile&&) noexcept;
+  MappedFile& operator=(MappedFile&&) noexcept;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+  size_t size() const { return size_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// XXH3 of the bytes; the checksum of every file format of ours.
+uint64_t hash64(const void* data, size_t bytes, uint64_t seed = 0);
+inline uint64_t hash64(std::string_view bytes, uint64_t seed = 0) {
+  return hash64(bytes.data(), bytes.size(), seed);
+}
+
+/// XXH3 of a stream of pieces; equal to hash64 of the whole.
+class Hasher {
+ public:
+  Hasher();
+  ~Hasher();
+  Hasher(const Hasher&) = delete;
+  Hasher& operator=(const Hasher&) = delete;
+  void update(const void* data, size_t bytes);
+  uint64_t digest() const;
+
+ private:
+  void* state_;
+};
+
+/// 16 lower-case hexadecimal digits.
+std::string hex64(uint64_t value);
+
+}  // namespace espalier
