@@ -80,4 +80,4 @@ std::string config_markdown(ConfigRef config);
 }  // namespace espalier
 
 /// Wraps a config struct as a ConfigRef: config_from_toml(text, what, ESP_CONFIG(train)).
-#define ESP_CONFIG(object) [&](::espalier::Fields& fields) { (object).visit(fields); }
+#define ESP_CONFIG(object) [&](::espalier::Fields& esp_fields) { (object).visit(esp_fields); }

@@ -1,0 +1,444 @@
+// One pass of visit() flattens a config into slots (path, pointer to the field, range); reading, setting, writing and
+// documenting are then loops over slots.
+#include "base/config.h"
+
+#include <algorithm>
+#include <charconv>
+#include <sstream>
+#include <variant>
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/suggest.h"
+
+namespace espalier {
+namespace {
+
+using Target = std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*>;
+constexpr int64_t kIntMin = std::numeric_limits<int64_t>::min(), kIntMax = std::numeric_limits<int64_t>::max();
+constexpr double kDoubleLimit = 1e300;
+
+struct Slot {
+  std::string section, name;
+  const char* help;
+  Target target;
+  int64_t int_min = kIntMin, int_max = kIntMax;
+  double min = -kDoubleLimit, max = kDoubleLimit;
+  std::vector<std::string> choices;
+
+  std::string path() const { return section.empty() ? name : section + "." + name; }
+};
+
+struct Section {
+  std::string path;
+  const char* help;
+};
+
+class Flatten : public Fields {
+ public:
+  explicit Flatten(ConfigRef config) {
+    sections.push_back({"", ""});
+    config(*this);
+  }
+
+  void field(const char* name, bool& value, const char* help) override { add(name, &value, help); }
+  void field(const char* name, int64_t& value, const char* help, int64_t min, int64_t max) override {
+    Slot& slot = add(name, &value, help);
+    slot.int_min = min, slot.int_max = max;
+  }
+  void field(const char* name, double& value, const char* help, double min, double max) override {
+    Slot& slot = add(name, &value, help);
+    slot.min = min, slot.max = max;
+  }
+  void field(const char* name, std::string& value, const char* help) override { add(name, &value, help); }
+  void field(const char* name, std::vector<std::string>& value, const char* help) override {
+    add(name, &value, help);
+  }
+  void choice(const char* name, std::string& value, std::initializer_list<const char*> choices,
+              const char* help) override {
+    add(name, &value, help).choices.assign(choices.begin(), choices.end());
+  }
+
+  std::vector<Slot> slots;
+  std::vector<Section> sections;  ///< in order of declaration; the first is the top level
+
+ protected:
+  void enter(const char* name, const char* help) override {
+    prefix_ = prefix_.empty() ? name : prefix_ + "." + name;
+    sections.push_back({prefix_, help});
+  }
+  void leave() override {
+    const size_t dot = prefix_.rfind('.');
+    prefix_.resize(dot == std::string::npos ? 0 : dot);
+  }
+
+ private:
+  Slot& add(const char* name, Target target, const char* help) {
+    return slots.emplace_back(Slot{prefix_, name, help, target});
+  }
+  std::string prefix_;
+};
+
+// ---- what a field is, in words ----
+
+const char* type_name(const Slot& slot) {
+  if (!slot.choices.empty()) return "choice";
+  constexpr const char* kNames[] = {"bool", "int", "number", "text", "list"};
+  return kNames[slot.target.index()];
+}
+
+std::string number_text(double value) {
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";  // 'n' is of inf and nan
+  return text;
+}
+
+template <class T>
+std::string range_text(T min, T max, bool no_min, bool no_max) {
+  if (no_min && no_max) return "";
+  if (no_max) return fmt::format(">= {}", min);
+  if (no_min) return fmt::format("<= {}", max);
+  return fmt::format("{} to {}", min, max);
+}
+
+std::string range_of(const Slot& slot) {
+  if (!slot.choices.empty()) return fmt::format("{}", fmt::join(slot.choices, " | "));
+  if (std::holds_alternative<int64_t*>(slot.target))
+    return range_text(slot.int_min, slot.int_max, slot.int_min == kIntMin, slot.int_max == kIntMax);
+  if (std::holds_alternative<double*>(slot.target))
+    return range_text(slot.min, slot.max, slot.min <= -kDoubleLimit, slot.max >= kDoubleLimit);
+  return "";
+}
+
+std::string expected(const Slot& slot) {
+  const std::string range = range_of(slot);
+  if (!slot.choices.empty()) return "one of " + fmt::format("{}", fmt::join(slot.choices, ", "));
+  constexpr const char* kWords[] = {"true or false", "an integer", "a number", "a text", "a list of texts"};
+  return kWords[slot.target.index()] + (range.empty() ? "" : ", " + range);
+}
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      out += fmt::format("\\u{:04X}", int(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string value_text(const Slot& slot) {
+  struct Writer {
+    std::string operator()(const bool* v) { return *v ? "true" : "false"; }
+    std::string operator()(const int64_t* v) { return std::to_string(*v); }
+    std::string operator()(const double* v) { return number_text(*v); }
+    std::string operator()(const std::string* v) { return quoted(*v); }
+    std::string operator()(const std::vector<std::string>* v) {
+      std::vector<std::string> items;
+      for (const std::string& item : *v) items.push_back(quoted(item));
+      return fmt::format("[{}]", fmt::join(items, ", "));
+    }
+  };
+  return std::visit(Writer{}, slot.target);
+}
+
+// ---- setting a field; false when the value does not fit ----
+
+// TOML, and so every file that a config is saved to, is UTF-8.
+bool is_utf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const int more = lead < 0x80 ? 0 : lead >> 5 == 6 ? 1 : lead >> 4 == 14 ? 2 : lead >> 3 == 30 ? 3 : -1;
+    if (more < 0 || i + size_t(more) >= text.size()) return false;
+    uint32_t code = more == 0 ? lead : lead & (0x3Fu >> more);
+    for (int k = 1; k <= more; ++k) {
+      const auto next = static_cast<unsigned char>(text[i + size_t(k)]);
+      if (next >> 6 != 2) return false;
+      code = code << 6 | (next & 0x3F);
+    }
+    constexpr uint32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
+    if (code < kLeast[more] || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return false;
+    i += size_t(more) + 1;
+  }
+  return true;
+}
+
+bool assign(const Slot& slot, bool value) {
+  bool* const* target = std::get_if<bool*>(&slot.target);
+  if (target) **target = value;
+  return target;
+}
+
+bool assign(const Slot& slot, double value) {
+  double* const* target = std::get_if<double*>(&slot.target);
+  if (!target || !(value >= slot.min && value <= slot.max)) return false;
+  **target = value;
+  return true;
+}
+
+bool assign(const Slot& slot, int64_t value) {
+  int64_t* const* target = std::get_if<int64_t*>(&slot.target);
+  if (!target) return assign(slot, double(value));
+  if (value < slot.int_min || value > slot.int_max) return false;
+  **target = value;
+  return true;
+}
+
+bool assign(const Slot& slot, const std::string& value) {
+  std::string* const* target = std::get_if<std::string*>(&slot.target);
+  if (!target || !is_utf8(value)) return false;
+  if (!slot.choices.empty() && std::find(slot.choices.begin(), slot.choices.end(), value) == slot.choices.end())
+    return false;
+  **target = value;
+  return true;
+}
+
+bool assign(const Slot& slot, const toml::array& values) {
+  std::vector<std::string>* const* target = std::get_if<std::vector<std::string>*>(&slot.target);
+  if (!target) return false;
+  std::vector<std::string> items;
+  for (const toml::node& node : values) {
+    if (!node.is_string()) return false;
+    items.push_back(node.as_string()->get());
+  }
+  **target = std::move(items);
+  return true;
+}
+
+bool assign(const Slot& slot, const toml::node& node) {
+  if (const auto* v = node.as_boolean()) return assign(slot, v->get());
+  if (const auto* v = node.as_integer()) return assign(slot, v->get());
+  if (const auto* v = node.as_floating_point()) return assign(slot, v->get());
+  if (const auto* v = node.as_string()) return assign(slot, v->get());
+  if (const auto* v = node.as_array()) return assign(slot, *v);
+  return false;
+}
+
+// ---- errors ----
+
+std::string suggestion(const Flatten& flat, const std::string& path) {
+  std::vector<std::string> paths;
+  for (const Slot& slot : flat.slots) paths.push_back(slot.path());
+  const std::string hint = did_you_mean(path, paths);
+  if (!hint.empty()) return hint;
+  // The right name under the wrong section.
+  const std::string leaf = path.substr(path.rfind('.') + 1);
+  for (const Slot& slot : flat.slots)
+    if (slot.name == leaf) return " (did you mean '" + slot.path() + "'?)";
+  return "";
+}
+
+std::string known_keys(const Flatten& flat, const std::string& section) {
+  std::vector<std::string> names;
+  for (const Slot& slot : flat.slots)
+    if (slot.section == section) names.push_back(slot.name);
+  for (const Section& s : flat.sections)
+    if (!s.path.empty() && s.path.substr(0, s.path.rfind('.') == std::string::npos ? 0 : s.path.rfind('.')) == section)
+      names.push_back("[" + s.path + "]");
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Error unknown_key(const Flatten& flat, const std::string& place, const std::string& path) {
+  std::string hint = suggestion(flat, path);
+  if (hint.empty()) {
+    std::string section = path.substr(0, path.find('.') == std::string::npos ? 0 : path.rfind('.'));
+    if (known_keys(flat, section).empty()) section.clear();
+    hint = fmt::format("; {} has {}", section.empty() ? "the top level" : "[" + section + "]",
+                       known_keys(flat, section));
+  }
+  return error(Code::kUsage, "{}: unknown key '{}'{}", place, path, hint);
+}
+
+const Slot* find_slot(const Flatten& flat, const std::string& path) {
+  for (const Slot& slot : flat.slots)
+    if (slot.path() == path) return &slot;
+  return nullptr;
+}
+
+std::string value_as_written(const toml::node& node) {
+  std::ostringstream text;
+  node.visit([&](const auto& v) { text << v; });
+  std::string out = text.str();
+  if (out.size() > 60) out = out.substr(0, 57) + "...";
+  return out;
+}
+
+// ---- reading TOML ----
+
+void read_table(const toml::table& table, const std::string& prefix, const std::string& what, const Flatten& flat) {
+  for (const auto& [key, node] : table) {
+    const std::string path = prefix.empty() ? std::string(key.str()) : prefix + "." + std::string(key.str());
+    const std::string place = fmt::format("{}:{}", what, key.source().begin.line);
+    const auto is_section = [&](const Section& s) { return s.path == path; };
+    const bool section = std::any_of(flat.sections.begin() + 1, flat.sections.end(), is_section);
+    if (section) {
+      if (!node.is_table())
+        throw error(Code::kUsage, "{}: '{}' is a section: write [{}] and its keys below", place, path, path);
+      read_table(*node.as_table(), path, what, flat);
+      continue;
+    }
+    const Slot* slot = find_slot(flat, path);
+    if (!slot) {
+      if (!node.is_table() || node.as_table()->empty()) throw unknown_key(flat, place, path);
+      std::vector<std::string> names;
+      for (const Section& s : flat.sections) names.push_back(s.path);
+      throw error(Code::kUsage, "{}: unknown section [{}]{}", place, path, did_you_mean(path, names));
+    }
+    if (!assign(*slot, node))
+      throw error(Code::kUsage, "{}: {} = {}: expected {}", place, path, value_as_written(node), expected(*slot));
+  }
+}
+
+toml::table parse_toml(std::string_view text, const std::string& what) {
+  try {
+    return toml::parse(text, what);
+  } catch (const toml::parse_error& e) {  // the library's edge: its exception becomes ours
+    throw error(Code::kUsage, "{}:{}: not valid TOML at column {}: {}", what, e.source().begin.line,
+                e.source().begin.column, e.description());
+  }
+}
+
+// ---- reading a flag ----
+
+template <class T>
+bool parse_number(std::string_view text, T& value) {
+  std::string digits;
+  for (const char c : text)
+    if (c != '_') digits += c;
+  if (!digits.empty() && digits[0] == '+') digits.erase(0, 1);
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return failure == std::errc() && end == digits.data() + digits.size() && !digits.empty();
+}
+
+bool assign_list(const Slot& slot, const std::string& value) {
+  if (!value.empty() && value[0] == '[') {
+    const toml::table table = parse_toml("list = " + value, "a list");
+    const toml::array* items = table["list"].as_array();
+    return items && table.size() == 1 && assign(slot, *items);
+  }
+  toml::array items;
+  for (size_t begin = 0; begin <= value.size() && !value.empty();) {
+    const size_t comma = std::min(value.find(',', begin), value.size());
+    items.push_back(value.substr(begin, comma - begin));
+    begin = comma + 1;
+  }
+  return is_utf8(value) && assign(slot, items);
+}
+
+bool assign_text(const Slot& slot, const std::string& value) {
+  struct Reader {
+    const Slot& slot;
+    const std::string& text;
+    bool operator()(bool*) { return (text == "true" || text == "false") && assign(slot, text == "true"); }
+    bool operator()(int64_t*) {
+      int64_t v;
+      return parse_number(text, v) && assign(slot, v);
+    }
+    bool operator()(double*) {
+      double v;
+      return parse_number(text, v) && assign(slot, v);
+    }
+    bool operator()(std::string*) { return assign(slot, text); }
+    bool operator()(std::vector<std::string>*) { return assign_list(slot, text); }
+  };
+  return std::visit(Reader{slot, value}, slot.target);
+}
+
+}  // namespace
+
+void config_from_toml(std::string_view text, const std::string& what, ConfigRef config) {
+  const Flatten flat(config);
+  read_table(parse_toml(text, what), "", what, flat);
+}
+
+void config_from_toml_file(const std::string& path, ConfigRef config) {
+  config_from_toml(read_file(path, size_t{1} << 24), path, config);
+}
+
+void config_set(const std::string& path, const std::string& value, const std::string& what, ConfigRef config) {
+  const Flatten flat(config);
+  const Slot* slot = find_slot(flat, path);
+  if (!slot) throw unknown_key(flat, what, path);
+  if (!assign_text(*slot, value))
+    throw error(Code::kUsage, "{}={}: expected {}", what, value, expected(*slot));
+}
+
+std::vector<FieldInfo> config_fields(ConfigRef config) {
+  const Flatten flat(config);
+  std::vector<FieldInfo> fields;
+  for (const Slot& slot : flat.slots)
+    fields.push_back({slot.path(), type_name(slot), value_text(slot), slot.help, range_of(slot)});
+  return fields;
+}
+
+std::string config_to_toml(ConfigRef config) {
+  const Flatten flat(config);
+  std::string text;
+  for (const Section& section : flat.sections) {
+    std::string body;
+    for (const Slot& slot : flat.slots)
+      if (slot.section == section.path) body += slot.name + " = " + value_text(slot) + "\n";
+    if (body.empty()) continue;
+    if (!section.path.empty()) {
+      if (!text.empty()) text += "\n";
+      text += "# " + std::string(section.help) + "\n[" + section.path + "]\n";
+    }
+    text += body;
+  }
+  return text;
+}
+
+std::string config_help(ConfigRef config) {
+  const Flatten flat(config);
+  const auto flag = [](const Slot& slot) { return fmt::format("--{} {}", slot.path(), type_name(slot)); };
+  size_t width = 0;
+  for (const Slot& slot : flat.slots) width = std::max(width, flag(slot).size());
+  std::string text;
+  for (const Section& section : flat.sections) {
+    std::string body;
+    for (const Slot& slot : flat.slots) {
+      if (slot.section != section.path) continue;
+      const std::string range = range_of(slot);
+      body += fmt::format("  {:<{}}  {} [{}{}{}]\n", flag(slot), width, slot.help, value_text(slot),
+                          range.empty() ? "" : "; ", range);
+    }
+    if (body.empty()) continue;
+    if (!section.path.empty()) text += fmt::format("\n{}:\n", section.help);
+    text += body;
+  }
+  return text;
+}
+
+std::string config_markdown(ConfigRef config) {
+  const Flatten flat(config);
+  const auto cell = [](std::string text) {
+    for (size_t i = 0; (i = text.find('|', i)) != std::string::npos; i += 2) text.insert(i, 1, '\\');
+    return text;
+  };
+  std::string text;
+  for (const Section& section : flat.sections) {
+    std::string rows;
+    for (const Slot& slot : flat.slots)
+      if (slot.section == section.path)
+        rows += fmt::format("| `{}` | {} | `{}` | {} | {} |\n", slot.name, type_name(slot), cell(value_text(slot)),
+                            cell(range_of(slot)), cell(slot.help));
+    if (rows.empty()) continue;
+    if (!text.empty()) text += "\n";
+    if (!section.path.empty()) text += fmt::format("### [{}]: {}\n\n", section.path, section.help);
+    text += "| key | type | default | range | meaning |\n|---|---|---|---|---|\n" + rows;
+  }
+  return text;
+}
+
+}  // namespace espalier
