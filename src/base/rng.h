@@ -30,11 +30,13 @@ class Rng {
       : seed_(seed), stream_(stream), purpose_(uint32_t(purpose)) {}
 
   /// The four words at position `index` (index < 2^32 blocks a stream; the purpose takes the last counter word).
-  std::array<uint32_t, 4> block(uint64_t index) const {
-    return philox({uint32_t(index), uint32_t(index >> 32) ^ uint32_t(stream_ >> 32) * 0x9E3779B9u,
-                   uint32_t(stream_), purpose_},
-                  {uint32_t(seed_), uint32_t(seed_ >> 32)});
+  std::array<uint32_t, 4> block(uint64_t index) const { return philox(counter(index), key()); }
+  /// What block(index) feeds to philox; for loops that run many blocks at once.
+  std::array<uint32_t, 4> counter(uint64_t index) const {
+    return {uint32_t(index), uint32_t(index >> 32) ^ uint32_t(stream_ >> 32) * 0x9E3779B9u,
+            uint32_t(stream_), purpose_};
   }
+  std::array<uint32_t, 2> key() const { return {uint32_t(seed_), uint32_t(seed_ >> 32)}; }
   uint32_t u32(uint64_t index) const { return block(index >> 2)[index & 3]; }
   uint64_t u64(uint64_t index) const {
     const auto b = block(index >> 1);

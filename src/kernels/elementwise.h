@@ -78,7 +78,8 @@ struct ActivationBackwardArgs {
 struct CrossEntropyArgs {
   ConstMat logits;
   const int32_t* targets;
-  float scale = 1;
+  const float* weight = nullptr;
+  float scale = 1;  ///< the weight of every row when weight is null
   float* loss;
   Mat dlogits;
 };

@@ -8,8 +8,9 @@ namespace espalier {
 /// AdamW (Loshchilov, Hutter 2019), PyTorch's order of operations:
 ///   g' = grad_scale g; w -= lr*decay*w; m = b1 m + (1-b1) g'; v = b2 v + (1-b2) g'^2;
 ///   w -= lr * (m / bias1) / (sqrt(v / bias2) + eps), bias_i = 1 - b_i^step
+/// Doubles, because 1 - beta2 loses four digits in f32 (0.999f); the loops round what they derive from them once.
 struct AdamHyper {
-  float lr, beta1, beta2, eps, decay, bias1, bias2, grad_scale;
+  double lr, beta1, beta2, eps, decay, bias1, bias2, grad_scale;
 };
 struct AdamArgs {
   float* w;
