@@ -29,6 +29,7 @@ struct EmbedBackwardArgs {
 /// LayerNorm (Ba et al. 2016): y = (x - mean) * rstd * w + b, rstd = 1 / sqrt(var + eps)
 /// RMSNorm (Zhang, Sennrich 2019), when rms: y = x * rstd * (weight_offset + w), rstd = 1 / sqrt(mean(x^2) + eps)
 ///   x [N, C] f32 (or T); w, b f32 [C] (b may be empty); y [N, C] f32 or bf16; stats f32 [N, 2]: mean and rstd
+///   (empty where no backward pass follows)
 struct NormArgs {
   ConstMat x, w, b;
   float eps = 1e-5f, weight_offset = 0;
