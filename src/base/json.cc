@@ -1,6 +1,9 @@
 #include "base/json.h"
 
 #include <cmath>
+#include <set>
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -20,10 +23,8 @@ std::string position(std::string_view text, size_t byte) {
   return fmt::format("line {}, column {}", line, column);
 }
 
-}  // namespace
-
-Json parse_json(std::string_view text, const std::string& what) {
-  // Depth is checked first: nlohmann's parser is iterative, but the destructor and our own readers recurse.
+// Depth is checked first: nlohmann's parser is iterative, but the destructor and our own readers recurse.
+void check_depth(std::string_view text, const std::string& what) {
   int depth = 0;
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -41,12 +42,34 @@ Json parse_json(std::string_view text, const std::string& what) {
       --depth;
     }
   }
+}
+
+Json parse(std::string_view text, const std::string& what, const Json::parser_callback_t& callback) {
+  check_depth(text, what);
   try {
-    return Json::parse(text);
+    return Json::parse(text, callback);
   } catch (const Json::parse_error& e) {  // the library's edge: its exception becomes ours
     throw error(Code::kBadData, "reading {}: not valid JSON at {}: {}", what,
                 position(text, e.byte ? e.byte - 1 : 0), e.what());
+  } catch (const Json::exception& e) {  // the same edge: a number beyond double comes as out_of_range, without a place
+    throw error(Code::kBadData, "reading {}: {}", what, e.what());
   }
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, const std::string& what) { return parse(text, what, nullptr); }
+
+Json parse_json_unique(std::string_view text, const std::string& what) {
+  // One set of keys for each object that is open; the values that are done need none.
+  std::vector<std::set<std::string>> open;
+  return parse(text, what, [&](int, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::object_start) open.emplace_back();
+    if (event == Json::parse_event_t::object_end) open.pop_back();
+    if (event == Json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second)
+      throw error(Code::kBadData, "reading {}: the key {} appears twice in one object", what, value.dump());
+    return true;
+  });
 }
 
 Json read_json_file(const std::string& path, size_t max_bytes) {
