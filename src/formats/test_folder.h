@@ -1,0 +1,43 @@
+// For the tests of this folder: a temporary folder that is removed again, and the message of an expected Error.
+#pragma once
+#include <stdlib.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace espalier {
+
+class TestFolder {
+ public:
+  TestFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "espalier-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~TestFolder() { std::filesystem::remove_all(path_); }
+  TestFolder(const TestFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+/// Runs fn, expects an Error of this code whose message contains `part`.
+template <class F>
+void expect_error(Code code, const std::string& part, F&& fn) {
+  try {
+    fn();
+    ADD_FAILURE() << "no error; expected one with: " << part;
+  } catch (const Error& e) {
+    EXPECT_EQ(code_info(e.code()).name, code_info(code).name) << e.what();
+    EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace espalier
