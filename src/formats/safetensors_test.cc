@@ -185,7 +185,7 @@ TEST(SafetensorsFolder, OneFileOrShardsReadTheSame) {
     EXPECT_NE(weights.files().size(), files_before);
     files_before = weights.files().size();
   }
-  EXPECT_TRUE(std::filesystem::exists(folder / "model-00001-of-00004.safetensors"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "model-00001-of-00003.safetensors"));
   EXPECT_FALSE(std::filesystem::exists(folder / "model.safetensors"));
 }
 
