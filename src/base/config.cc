@@ -321,19 +321,19 @@ bool parse_number(std::string_view text, T& value) {
   return failure == std::errc() && end == digits.data() + digits.size() && !digits.empty();
 }
 
+bool assign_items(const Slot& slot, const std::vector<std::string>& values) {
+  std::vector<std::string>* const* target = std::get_if<std::vector<std::string>*>(&slot.target);
+  if (!target || !std::all_of(values.begin(), values.end(), is_utf8)) return false;
+  **target = values;
+  return true;
+}
+
 bool assign_list(const Slot& slot, const std::string& value) {
-  if (!value.empty() && value[0] == '[') {
-    const toml::table table = parse_toml("list = " + value, "a list");
-    const toml::array* items = table["list"].as_array();
-    return items && table.size() == 1 && assign(slot, *items);
-  }
-  toml::array items;
-  for (size_t begin = 0; begin <= value.size() && !value.empty();) {
-    const size_t comma = std::min(value.find(',', begin), value.size());
-    items.push_back(value.substr(begin, comma - begin));
-    begin = comma + 1;
-  }
-  return is_utf8(value) && assign(slot, items);
+  if (value.empty() || value[0] != '[')
+    return assign_items(slot, value.empty() ? std::vector<std::string>{} : std::vector{value});
+  const toml::table table = parse_toml("list = " + value, "a list");
+  const toml::array* items = table["list"].as_array();
+  return items && table.size() == 1 && assign(slot, *items);
 }
 
 bool assign_text(const Slot& slot, const std::string& value) {
@@ -374,6 +374,20 @@ void config_set(const std::string& path, const std::string& value, const std::st
     throw error(Code::kUsage, "{}={}: expected {}", what, value, expected(*slot));
 }
 
+void config_set(const std::string& path, const std::vector<std::string>& values, const std::string& what,
+                ConfigRef config) {
+  const Flatten flat(config);
+  const Slot* slot = find_slot(flat, path);
+  if (!slot) throw unknown_key(flat, what, path);
+  if (!assign_items(*slot, values))
+    throw error(Code::kUsage, "{}={}: expected {}", what, fmt::join(values, ","), expected(*slot));
+}
+
+std::string flag_name(std::string path) {
+  if (path.find('.') == std::string::npos) std::replace(path.begin(), path.end(), '_', '-');
+  return "--" + path;
+}
+
 std::vector<FieldInfo> config_fields(ConfigRef config) {
   const Flatten flat(config);
   std::vector<FieldInfo> fields;
@@ -401,7 +415,7 @@ std::string config_to_toml(ConfigRef config) {
 
 std::string config_help(ConfigRef config) {
   const Flatten flat(config);
-  const auto flag = [](const Slot& slot) { return fmt::format("--{} {}", slot.path(), type_name(slot)); };
+  const auto flag = [](const Slot& slot) { return fmt::format("{} {}", flag_name(slot.path()), type_name(slot)); };
   size_t width = 0;
   for (const Slot& slot : flat.slots) width = std::max(width, flag(slot).size());
   std::string text;

@@ -63,9 +63,16 @@ struct FieldInfo {
 void config_from_toml(std::string_view text, const std::string& what, ConfigRef config);
 void config_from_toml_file(const std::string& path, ConfigRef config);
 
-/// Sets one field, as --path=value does. `what` names the source in errors ("--optim.lr").
+/// Sets one field, as --path=value does. `what` names the source in errors ("--optim.lr"). A list is one item, or
+/// several as a TOML array (["a", "b"]).
 void config_set(const std::string& path, const std::string& value, const std::string& what,
                 ConfigRef config);
+/// Sets a list to these items as they are.
+void config_set(const std::string& path, const std::vector<std::string>& values, const std::string& what,
+                ConfigRef config);
+
+/// A field's flag: "--optim.lr"; outside sections words are joined by dashes, "--max-tokens" for max_tokens.
+std::string flag_name(std::string path);
 
 /// All fields with their present values, in order of declaration.
 std::vector<FieldInfo> config_fields(ConfigRef config);

@@ -122,6 +122,8 @@ TEST(Config, FlagsSetFields) {
   set("out", "a=b");
   set("optim.schedule", "linear");
   set("files", "a,b");
+  EXPECT_EQ(train.files, (std::vector<std::string>{"a,b"})) << "an item may hold a comma";
+  config_set("files", std::vector<std::string>{"a", "b"}, "FILES", ESP_CONFIG(train));
   EXPECT_EQ(train.optim.lr, 1e-3);
   EXPECT_EQ(train.seed, 1000);
   EXPECT_TRUE(train.resume);
@@ -200,12 +202,17 @@ TEST(Config, HelpAndMarkdownNameEveryField) {
   Train train;
   const std::string help = config_help(ESP_CONFIG(train)), markdown = config_markdown(ESP_CONFIG(train));
   for (const FieldInfo& field : config_fields(ESP_CONFIG(train))) {
-    EXPECT_NE(help.find("--" + field.path + " " + field.type), std::string::npos) << field.path;
+    EXPECT_NE(help.find(flag_name(field.path) + " " + field.type), std::string::npos) << field.path;
     EXPECT_NE(markdown.find("`" + field.path.substr(field.path.rfind('.') + 1) + "`"), std::string::npos);
   }
   EXPECT_NE(help.find("peak learning rate [0.0003; 0 to 10]"), std::string::npos) << help;
   EXPECT_NE(markdown.find("### [optim]: Optimizer"), std::string::npos) << markdown;
   EXPECT_NE(markdown.find("cosine \\| linear"), std::string::npos) << "a bar would end the cell";
+}
+
+TEST(Config, FlagNames) {
+  EXPECT_EQ(flag_name("max_tokens"), "--max-tokens");
+  EXPECT_EQ(flag_name("optim.warmup_steps"), "--optim.warmup_steps");
 }
 
 TEST(Config, ReadsFilesAndSaysWhichIsMissing) {
