@@ -1,5 +1,8 @@
 # Warnings, sanitizers, and the fastest linker at hand.
 add_compile_options(-Wall -Wextra -Wshadow -Wno-missing-field-initializers -fno-math-errno)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  add_compile_options(-Wno-restrict)  # GCC 12 sees overlaps in std::string that are not there (its bug 105651)
+endif()
 if(ESP_SANITIZE)
   add_compile_options(-fsanitize=${ESP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${ESP_SANITIZE})
