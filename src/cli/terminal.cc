@@ -1,0 +1,116 @@
+#include "cli/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <optional>
+
+#include "base/error.h"
+#include "cli/progress_bar.h"
+#include "cli/screen.h"
+
+namespace espalier {
+namespace {
+
+// Signals reach a process, not an object: this one flag is global.
+std::atomic<int> interrupts{0};
+
+void on_interrupt(int) {
+  if (interrupts.fetch_add(1) == 0) return;
+  constexpr char kNewline = '\n';
+  [[maybe_unused]] const ssize_t ignored = ::write(2, &kNewline, 1);
+  ::_exit(code_info(Code::kInterrupted).exit_status);
+}
+
+class StderrLog : public Log {
+ public:
+  explicit StderrLog(Screen& screen) : screen_(screen) {}
+
+ private:
+  void write(LogLevel level, const std::string& message) override {
+    constexpr const char* kPrefix[] = {"trace: ", "debug: ", "", "warning: ", "error: "};
+    constexpr const char* kColour[] = {"90", "90", "", "33", "31"};
+    const std::string prefix = kPrefix[int(level)];
+    if (prefix.empty() || !screen_.look().colour) return screen_.line(prefix + message);
+    screen_.line(fmt::format("\x1b[{}m{}\x1b[0m{}", kColour[int(level)], prefix, message));
+  }
+  Screen& screen_;
+};
+
+}  // namespace
+
+struct Terminal::State {
+  Look out = look_of(STDOUT_FILENO);
+  Screen screen{stderr, look_of(STDERR_FILENO)};
+  StderrLog log{screen};
+  ProgressBar bar{screen};
+  Settings settings;
+  std::optional<ThreadPool> pool;
+  std::optional<Context> context;
+  bool owns_interrupts = false;
+};
+
+Terminal::Terminal() : state_(std::make_unique<State>()) {
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
+}
+
+Terminal::~Terminal() = default;
+
+void Terminal::write(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw errno_error("writing to standard output");
+}
+
+void Terminal::flush() {
+  if (std::fflush(stdout) != 0) throw errno_error("writing to standard output");
+}
+
+Log& Terminal::log() { return state_->log; }
+Progress& Terminal::progress() { return state_->bar; }
+
+Context& Terminal::context() {
+  State& s = *state_;
+  if (!s.context) {
+    const Isa isa = choose_isa();
+    s.pool.emplace(int(s.settings.threads));
+    if (!s.owns_interrupts) s.pool->poll = [this] { check_interrupt(); };
+    s.context.emplace(Context{*s.pool, s.log, isa});
+  }
+  return *s.context;
+}
+
+bool Terminal::out_is_tty() const { return state_->out.tty; }
+bool Terminal::out_colour() const { return state_->out.colour; }
+bool Terminal::out_utf8() const { return state_->out.utf8; }
+
+int Terminal::out_width() const {
+  winsize size{};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+bool Terminal::interrupted() const { return interrupts.load() > 0; }
+
+void Terminal::check_interrupt() const {
+  if (interrupted()) throw Error(Code::kInterrupted, "interrupted");
+}
+
+void Terminal::own_interrupts() {
+  state_->owns_interrupts = true;
+  if (state_->pool) state_->pool->poll = nullptr;
+}
+
+bool Terminal::owns_interrupts() const { return state_->owns_interrupts; }
+
+Settings& Terminal::settings() { return state_->settings; }
+void Terminal::settings_changed() { state_->log.set_level(parse_log_level(state_->settings.log_level)); }
+
+void Terminal::report_error(std::string_view message) {
+  state_->screen.release();
+  const bool colour = state_->screen.look().colour;
+  state_->screen.line(fmt::format("{}error:{} {}", colour ? "\x1b[31m" : "", colour ? "\x1b[0m" : "", message));
+}
+
+}  // namespace espalier
