@@ -1,0 +1,75 @@
+#include "models/arch_spec.h"
+
+#include "base/error.h"
+
+namespace espalier {
+
+void validate(const ArchSpec& s, const std::string& what) {
+  struct Bound {
+    const char* name;
+    int64_t value, max;
+  };
+  const Bound bounds[] = {
+      {"number of layers", s.layers, 10'000},        {"width", s.width, 1 << 20},
+      {"number of heads", s.heads, 1 << 16},         {"number of key/value heads", s.kv_heads, 1 << 16},
+      {"head size", s.head_size, 1 << 14},           {"feed-forward width", s.ffn, 1 << 24},
+      {"vocabulary size", s.vocab, int64_t{1} << 31}, {"number of positions", s.positions, int64_t{1} << 31},
+  };
+  for (const Bound& b : bounds)
+    if (b.value < 1 || b.value > b.max)
+      throw error(Code::kBadData, "{}: {} is {}; expected 1 to {}", what, b.name, b.value, b.max);
+  if (s.heads % s.kv_heads != 0)
+    throw error(Code::kBadData, "{}: {} heads cannot share {} key/value heads evenly", what, s.heads, s.kv_heads);
+  if (s.rope_theta > 0 && s.head_size % 2 != 0)
+    throw error(Code::kBadData, "{}: rotary embedding needs an even head size; found {}", what, s.head_size);
+  if (s.window < 0) throw error(Code::kBadData, "{}: sliding window is {}; expected 0 or more", what, s.window);
+}
+
+std::vector<WeightInfo> weight_list(const ArchSpec& s) {
+  std::vector<WeightInfo> list;
+  const auto norm = [&](const std::string& name) {
+    list.push_back({name + ".weight", 0, s.width});
+    if (!s.rms_norm && s.norm_bias) list.push_back({name + ".bias", 0, s.width});
+  };
+  const auto linear = [&](const std::string& name, int64_t out, int64_t in, bool bias) {
+    list.push_back({name + ".weight", out, in});
+    if (bias) list.push_back({name + ".bias", 0, out});
+  };
+  list.push_back({"embedding.weight", s.vocab, s.width});
+  if (s.learned_positions) list.push_back({"positions.weight", s.positions, s.width});
+  for (int64_t i = 0; i < s.layers; ++i) {
+    const std::string layer = fmt::format("layers.{}.", i);
+    norm(layer + "attention_norm");
+    linear(layer + "attention.qkv", s.qkv_width(), s.width, s.qkv_bias);
+    linear(layer + "attention.out", s.width, s.query_width(), s.out_bias);
+    if (!s.parallel_block) norm(layer + "ffn_norm");
+    linear(layer + "ffn.up", s.up_width(), s.width, s.ffn_bias);
+    linear(layer + "ffn.down", s.width, s.ffn, s.ffn_bias);
+  }
+  norm("final_norm");
+  if (!s.tied_head) list.push_back({"head.weight", s.vocab, s.width});
+  return list;
+}
+
+int64_t parameter_count(const ArchSpec& spec) {
+  int64_t n = 0;
+  for (const WeightInfo& w : weight_list(spec)) n += std::max<int64_t>(w.rows, 1) * w.cols;
+  return n;
+}
+
+double mean_keys(const ArchSpec& s, int64_t rows, AttentionCount count) {
+  const double t = double(rows);
+  if (count == AttentionCount::kFull) return t;
+  const double w = s.window > 0 && s.window < rows ? double(s.window) : t;
+  return w - w * (w - 1) / (2 * t);  // (w*t - w(w-1)/2) / t; w = t gives (t + 1) / 2
+}
+
+double train_flops_per_token(const ArchSpec& s, int64_t rows, AttentionCount count) {
+  const double layer = double(s.width) * double(s.qkv_width() + s.query_width()) +
+                       double(s.width) * double(s.up_width() + s.ffn);
+  const double products = double(s.layers) * layer + double(s.vocab) * double(s.width);
+  const double attention = 4.0 * double(s.layers * s.query_width()) * mean_keys(s, rows, count);
+  return 3 * (2 * products + attention);
+}
+
+}  // namespace espalier

@@ -1,0 +1,132 @@
+#include "models/load.h"
+
+#include <atomic>
+#include <cmath>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "formats/safetensors.h"
+#include "models/registry.h"
+
+namespace espalier {
+namespace {
+
+// What one part of a weight goes through on its way in.
+struct Source {
+  std::string name;  // as found in the file
+  Tensor tensor;
+  int64_t row = 0, rows = 0;
+  bool transposed = false;
+};
+
+// GPT-2's first files name tensors without the prefix that transformers writes today.
+std::string name_in(const SafetensorsFolder& files, const std::string& name) {
+  constexpr std::string_view kPrefix = "transformer.";
+  if (!files.find(name) && name.starts_with(kPrefix) && files.find(name.substr(kPrefix.size())))
+    return name.substr(kPrefix.size());
+  return name;
+}
+
+Source find_source(const SafetensorsFolder& files, const TensorPart& part, const Shape& whole, const std::string& path) {
+  Source s{name_in(files, part.name), {}, part.row, part.rows, part.transposed};
+  const int64_t cols = whole.rank() == 2 ? whole[1] : 1;
+  if (s.rows == 0) s.rows = whole[0];
+  const TensorInfo* info = files.find(s.name);
+  if (!info)
+    throw error(Code::kBadData, "reading {}: tensor {} is missing; config.json promises it. Fetch the model again", path,
+                s.name);
+  const Shape expected = whole.rank() == 1 ? Shape{s.rows} : s.transposed ? Shape{cols, s.rows} : Shape{s.rows, cols};
+  if (!(info->shape == expected))
+    throw error(Code::kMismatch, "reading {}: tensor {} is {}; config.json makes it {}", path, s.name,
+                info->shape.text(), expected.text());
+  if (info->dtype != DType::kF32 && info->dtype != DType::kBF16 && info->dtype != DType::kF16)
+    throw error(Code::kUnsupported, "reading {}: tensor {} is {}; weights are f32, bf16 or f16", path, s.name,
+                dtype_name(info->dtype));
+  s.tensor = files.tensor(s.name);
+  return s;
+}
+
+// Rows [row, row + rows) of `target` from the part, converting on the way.
+void copy_in(Context& ctx, const Source& s, Tensor& target) {
+  const bool vector = target.shape().rank() == 1;
+  Mat to = target.mat();
+  to = vector ? sub_cols(to, s.row, s.rows) : sub_rows(to, s.row, s.rows);
+  const ConstMat from = s.tensor.mat();
+  if (!s.transposed) return kernels(ctx).copy(ctx, {.src = from, .dst = to});
+  Tensor wide(DType::kF32, {from.rows, from.cols});
+  kernels(ctx).copy(ctx, {.src = from, .dst = wide.mat()});
+  Tensor turned(DType::kF32, {to.rows, to.cols});
+  const float* w = wide.as<float>();
+  float* t = turned.as<float>();
+  parallel_ranges(ctx.pool, to.rows, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t c = 0; c < to.cols; ++c)
+      for (int64_t r = begin; r < end; ++r) t[r * to.cols + c] = w[c * to.rows + r];
+  });
+  kernels(ctx).copy(ctx, {.src = std::as_const(turned).mat(), .dst = to});
+}
+
+template <class T>
+bool all_finite(Context& ctx, const Tensor& tensor) {
+  std::atomic<bool> finite{true};
+  const T* x = tensor.as<T>();
+  parallel_ranges(ctx.pool, tensor.size(), 1 << 18, [&](int64_t begin, int64_t end) {
+    float sum = 0;  // 0 * x is 0 for every finite x, and NaN for the others
+    for (int64_t i = begin; i < end; ++i) sum += 0 * float(x[i]);
+    if (sum != 0) finite = false;
+  });
+  return finite;
+}
+
+void check_finite(Context& ctx, const Source& s, const std::string& path) {
+  const bool finite = s.tensor.dtype() == DType::kF32    ? all_finite<float>(ctx, s.tensor)
+                      : s.tensor.dtype() == DType::kBF16 ? all_finite<bf16>(ctx, s.tensor)
+                                                         : all_finite<f16>(ctx, s.tensor);
+  if (!finite)
+    throw error(Code::kBadData, "reading {}: tensor {} holds NaN or infinity; the file is damaged or its training "
+                "diverged", path, s.name);
+}
+
+void refuse_unknown(const SafetensorsFolder& files, const std::set<std::string>& used, const Decoder& model,
+                    const std::string& path) {
+  const Family& f = family(model.spec().family, path);
+  for (const std::string& name : files.names()) {
+    if (used.contains(name) || f.ignored(name)) continue;
+    if (model.spec().tied_head && name == "lm_head.weight") continue;  // some writers keep the tied copy
+    throw error(Code::kUnsupported, "reading {}: tensor {} has no place in the {} architecture that config.json "
+                "describes", path, name, f.model_type);
+  }
+}
+
+}  // namespace
+
+ArchSpec load_spec(const std::string& path) {
+  const std::string file = path + "/config.json";
+  return read_config(read_json_file(file, size_t{16} << 20), file);
+}
+
+std::unique_ptr<Decoder> load_model(Context& ctx, const Mesh& mesh, const std::string& path,
+                                    const LoadOptions& options) {
+  auto model = std::make_unique<Decoder>(load_spec(path), mesh, options.dtype, options.train);
+  load_weights(ctx, *model, path);
+  return model;
+}
+
+void load_weights(Context& ctx, Decoder& model, const std::string& path) {
+  const SafetensorsFolder files = SafetensorsFolder::open(path);
+  const Family& f = family(model.spec().family, path);
+  std::set<std::string> used;
+  for (Param& p : model.params()) {
+    for (const TensorPart& part : f.parts(model.spec(), p.name)) {
+      const Source source = find_source(files, part, p.shape(), path);
+      check_finite(ctx, source, path);
+      copy_in(ctx, source, p.master ? p.master : p.compute_copy);
+      used.insert(source.name);
+    }
+  }
+  refuse_unknown(files, used, model, path);
+  model.refresh_copies(ctx);
+}
+
+}  // namespace espalier

@@ -1,0 +1,99 @@
+#include "models/save.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "formats/safetensors_writer.h"
+#include "models/registry.h"
+
+namespace espalier {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Piece {
+  const Param* param;
+  TensorPart part;
+  int64_t rows, cols;
+};
+
+std::vector<Piece> pieces_of(const Decoder& model) {
+  const Family& f = family(model.spec().family, "writing a model");
+  std::vector<Piece> pieces;
+  for (const Param& p : model.params())
+    for (const TensorPart& part : f.parts(model.spec(), p.name)) {
+      const bool vector = p.shape().rank() == 1;
+      pieces.push_back({&p, part, part.rows ? part.rows : p.shape()[0], vector ? 0 : p.shape()[1]});
+    }
+  return pieces;
+}
+
+Shape shape_of(const Piece& piece) {
+  if (piece.cols == 0) return {piece.rows};
+  return piece.part.transposed ? Shape{piece.cols, piece.rows} : Shape{piece.rows, piece.cols};
+}
+
+Tensor convert(Context& ctx, const Piece& piece, DType dtype) {
+  const Tensor& source = piece.param->master ? piece.param->master : piece.param->compute_copy;
+  ConstMat from = source.mat();
+  from = piece.cols == 0 ? sub_cols(from, piece.part.row, piece.rows) : sub_rows(from, piece.part.row, piece.rows);
+  Tensor out(dtype, shape_of(piece));
+  if (!piece.part.transposed) {
+    kernels(ctx).copy(ctx, {.src = from, .dst = out.mat()});
+    return out;
+  }
+  Tensor straight(DType::kF32, {piece.rows, piece.cols}), turned(DType::kF32, {piece.cols, piece.rows});
+  kernels(ctx).copy(ctx, {.src = from, .dst = straight.mat()});
+  const float* s = straight.as<float>();
+  float* t = turned.as<float>();
+  for (int64_t c = 0; c < piece.cols; ++c)
+    for (int64_t r = 0; r < piece.rows; ++r) t[c * piece.rows + r] = s[r * piece.cols + c];
+  kernels(ctx).copy(ctx, {.src = std::as_const(turned).mat(), .dst = out.mat()});
+  return out;
+}
+
+bool is_weights(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name == "config.json" || name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json");
+}
+
+// Puts `from` in the place of `to`, with to's other files in it, in one step.
+void swap_folders(const fs::path& from, const fs::path& to) {
+  if (!fs::exists(to)) return fs::rename(from, to);
+  for (const auto& entry : fs::directory_iterator(to))
+    if (!is_weights(entry.path())) fs::copy(entry.path(), from / entry.path().filename());
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
+    // A file system without exchange: the old folder steps aside first.
+    const fs::path old = to.string() + ".old";
+    fs::rename(to, old);
+    fs::rename(from, to);
+    fs::rename(old, from);
+  }
+  fs::remove_all(from);
+}
+
+}  // namespace
+
+void save_model(Context& ctx, const Decoder& model, const std::string& folder, const SaveOptions& options) {
+  const std::string temporary = folder + ".tmp";
+  std::error_code status;
+  fs::remove_all(temporary, status);
+  if (!fs::create_directories(temporary, status)) throw error(Code::kIo, "creating folder {}: {}", temporary, status.message());
+  const std::vector<Piece> pieces = pieces_of(model);
+  std::vector<PlannedTensor> plan;
+  for (const Piece& piece : pieces) plan.push_back({piece.part.name, options.dtype, shape_of(piece)});
+  SafetensorsFolderWriter writer(temporary, plan,
+                                 {.max_shard_bytes = options.max_shard_bytes, .file = {.sync = options.sync}});
+  for (const Piece& piece : pieces) writer.write(piece.part.name, convert(ctx, piece, options.dtype));
+  writer.finish();
+  write_file_atomic(temporary + "/config.json", write_config(model.spec(), options.dtype).dump(2) + "\n");
+  swap_folders(temporary, folder);
+}
+
+}  // namespace espalier

@@ -1,0 +1,25 @@
+#include "ops/dropout.h"
+
+namespace espalier {
+
+Var dropout(Tape& tape, const Var& x, float p, const Rng& rng) {
+  if (p == 0 || tape.mode() != TapeMode::kTrain) return x;
+  Var y = tape.make(x.dtype(), x.rows(), x.cols());
+  tape.kernels().dropout(tape.ctx(), {x.value(), y.value(), p, rng});
+  tape.record([&tape, x, y, p, rng] {
+    tape.kernels().dropout(tape.ctx(), {y.grad(), x.grad_for_writing(y.grad().dtype), p, rng});
+  });
+  return y;
+}
+
+Var add(Tape& tape, const Var& a, const Var& b) {
+  Var y = tape.make(DType::kF32, a.rows(), a.cols());
+  tape.kernels().add(tape.ctx(), {a.value(), b.value(), y.value()});
+  tape.record([&tape, a, b, y] {
+    tape.kernels().copy(tape.ctx(), {.src = y.grad(), .dst = b.grad_for_writing(y.grad().dtype)});
+    if (!a.take_grad(y)) tape.kernels().add(tape.ctx(), {a.grad(), y.grad(), a.grad()});
+  });
+  return y;
+}
+
+}  // namespace espalier

@@ -1,0 +1,46 @@
+#include "ops/head_loss.h"
+
+#include <algorithm>
+
+namespace espalier {
+namespace {
+
+// A slice's logits are written once and read three times; about this many bytes keep dW's accumulation (V*C numbers
+// read and written a slice) and the logits' own traffic in balance.
+constexpr int64_t kSliceBytes = int64_t{96} << 20;
+
+int64_t slice_rows(int64_t vocab) {
+  const int64_t rows = kSliceBytes / (vocab * 4) / 128 * 128;
+  return std::clamp<int64_t>(rows, 128, 4096);
+}
+
+}  // namespace
+
+void head_loss(Tape& tape, const Var& x, Param& w, const int32_t* targets, float scale, float* losses) {
+  Context& ctx = tape.ctx();
+  const Kernels& k = tape.kernels();
+  const int64_t n = x.rows(), vocab = w.shape()[0], step = std::min(n, slice_rows(vocab));
+  const bool backward = tape.recording();
+  Var logits = tape.make(DType::kF32, step, vocab);
+  Var dlogits = backward && x.dtype() != DType::kF32 ? tape.make(x.dtype(), step, vocab) : logits;
+  for (int64_t begin = 0; begin < n; begin += step) {
+    const int64_t rows = std::min(step, n - begin);
+    const ConstMat xs = sub_rows<ConstMat>(x.value(), begin, rows);
+    const Mat ls = sub_rows(logits.value(), 0, rows), ds = sub_rows(dlogits.value(), 0, rows);
+    k.gemm(ctx, {.a = xs, .b = w.compute(), .b_transposed = true, .c = ls});
+    k.cross_entropy(ctx, {.logits = ls, .targets = targets + begin, .scale = scale, .loss = losses + begin,
+                          .dlogits = backward ? ds : Mat{}});
+    if (!backward) continue;
+    k.gemm(ctx, {.a = ds, .b = w.compute(), .c = sub_rows(x.grad_for_writing(x.dtype()), begin, rows)});
+    if (w.trained()) k.gemm(ctx, {.a = ds, .a_transposed = true, .b = xs, .c = w.grad.mat(), .accumulate = true});
+  }
+}
+
+void head_logits(Tape& tape, const Var& x, const Param& w, Mat logits) {
+  if (tape.mode() == TapeMode::kServe)
+    tape.kernels().row_gemm(tape.ctx(), {.x = x.value(), .w = w.compute(), .y = logits});
+  else
+    tape.kernels().gemm(tape.ctx(), {.a = x.value(), .b = w.compute(), .b_transposed = true, .c = logits});
+}
+
+}  // namespace espalier
