@@ -1,0 +1,61 @@
+// Byte-pair encoding of one piece: start from the tokens of its bytes and merge, again and again, the pair of
+// neighbours whose merge comes first in the list (of several, the leftmost). Short pieces scan for it, long ones keep a
+// heap; both give what the `tokenizers` library gives, also for lists that no training would produce.
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace espalier {
+
+/// Two neighbouring tokens become one.
+struct Merge {
+  int32_t left, right, result;
+};
+
+/// A token of a piece and the byte at which it starts; it ends where the next one starts.
+struct Symbol {
+  int32_t id;
+  uint32_t begin;
+};
+
+/// Memory that encoding reuses; one a thread.
+struct BpeScratch {
+  std::vector<Symbol> symbols;
+  std::vector<uint32_t> ranks, results, previous, next;
+  std::vector<uint64_t> heap;
+};
+
+class Bpe {
+ public:
+  /// `byte_ids`: the token of each byte, or -1. A byte without a token becomes `unknown`, or vanishes where that is -1;
+  /// with fuse_unknown a row of them becomes one token. Of two merges of the same pair the later counts, as in the
+  /// library.
+  Bpe(const int32_t (&byte_ids)[256], const std::vector<Merge>& merges, int32_t unknown = -1, bool fuse_unknown = false);
+  Bpe() = default;
+
+  /// Encodes a piece into scratch.symbols.
+  void encode(std::string_view piece, BpeScratch& scratch) const;
+
+ private:
+  struct Slot {
+    uint64_t pair;
+    uint32_t rank, result;
+  };
+  static constexpr uint64_t kFree = ~uint64_t{0};
+  static constexpr uint32_t kNoRank = ~uint32_t{0};
+
+  const Slot* find(int32_t left, int32_t right) const;
+  void start(std::string_view piece, std::vector<Symbol>& symbols) const;
+  void rank_pair(BpeScratch& scratch, size_t left, size_t right) const;
+  void merge_by_scan(BpeScratch& scratch) const;
+  void merge_by_heap(BpeScratch& scratch) const;
+
+  int32_t byte_ids_[256] = {};
+  int32_t unknown_ = -1;
+  bool fuse_unknown_ = false;
+  std::vector<Slot> table_;  // open addressing, a power of two
+  int shift_ = 63;
+};
+
+}  // namespace espalier

@@ -1,0 +1,67 @@
+#include "text/unicode.h"
+
+#include <array>
+
+#include <utf8proc.h>
+
+namespace espalier {
+namespace {
+
+struct Range {
+  uint32_t first, last;
+  CharClass char_class;
+};
+
+// Letters and numbers of Unicode 15.1 and 16.0; utf8proc 2.8 (Debian 12) stops at 15.0. A newer utf8proc says the same.
+constexpr Range kAdded[] = {
+    {0x1C89, 0x1C8A, kLetter},   {0xA7CB, 0xA7CD, kLetter},   {0xA7DA, 0xA7DC, kLetter},
+    {0x105C0, 0x105F3, kLetter}, {0x10D40, 0x10D49, kNumber}, {0x10D4A, 0x10D65, kLetter},
+    {0x10D6F, 0x10D85, kLetter}, {0x10EC2, 0x10EC4, kLetter}, {0x11380, 0x11389, kLetter},
+    {0x1138B, 0x1138B, kLetter}, {0x1138E, 0x1138E, kLetter}, {0x11390, 0x113B5, kLetter},
+    {0x113B7, 0x113B7, kLetter}, {0x113D1, 0x113D1, kLetter}, {0x113D3, 0x113D3, kLetter},
+    {0x116D0, 0x116E3, kNumber}, {0x11BC0, 0x11BE0, kLetter}, {0x11BF0, 0x11BF9, kNumber},
+    {0x13460, 0x143FA, kLetter}, {0x16100, 0x1611D, kLetter}, {0x16130, 0x16139, kNumber},
+    {0x16D40, 0x16D6C, kLetter}, {0x16D70, 0x16D79, kNumber}, {0x18CFF, 0x18CFF, kLetter},
+    {0x1CCF0, 0x1CCF9, kNumber}, {0x1E5D0, 0x1E5ED, kLetter}, {0x1E5F0, 0x1E5F0, kLetter},
+    {0x1E5F1, 0x1E5FA, kNumber}, {0x2EBF0, 0x2EE5D, kLetter},
+};
+
+CharClass classify(uint32_t c) {
+  // \s is the property White_Space: the separators and six controls.
+  if ((c >= 9 && c <= 13) || c == 0x85) return kSpace;
+  switch (utf8proc_category(utf8proc_int32_t(c))) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+      return kLetter;
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_NO:
+      return kNumber;
+    case UTF8PROC_CATEGORY_ZS:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+      return kSpace;
+    default:
+      return kOther;
+  }
+}
+
+std::array<uint8_t, kClassTableSize> build() {
+  std::array<uint8_t, kClassTableSize> table;
+  for (uint32_t c = 0; c < kClassTableSize; ++c) table[c] = classify(c);
+  for (const Range& range : kAdded)
+    for (uint32_t c = range.first; c <= range.last; ++c) table[c] = range.char_class;
+  return table;
+}
+
+}  // namespace
+
+const uint8_t* char_classes() {
+  static const std::array<uint8_t, kClassTableSize> table = build();
+  return table.data();
+}
+
+}  // namespace espalier

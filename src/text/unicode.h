@@ -1,0 +1,21 @@
+// Unicode classes of code points as the pre-tokenizer patterns see them: \p{L}, \p{N} and \s of Oniguruma, the regex
+// engine behind the `tokenizers` library.
+#pragma once
+#include <cstdint>
+
+namespace espalier {
+
+enum CharClass : uint8_t { kOther = 0, kLetter = 1, kNumber = 2, kSpace = 3 };
+
+/// Code points from here on are kOther: nothing is assigned there, or marks and private use only.
+constexpr uint32_t kClassTableSize = 0x32400;
+
+/// One CharClass a code point below kClassTableSize; built once per process (about a millisecond) from utf8proc's
+/// categories and the letters and numbers that Unicode 15.1 and 16.0 added, since Oniguruma 6.9.10 knows those.
+const uint8_t* char_classes();
+
+inline uint8_t class_of(const uint8_t* classes, uint32_t code_point) {
+  return code_point < kClassTableSize ? classes[code_point] : uint8_t{kOther};
+}
+
+}  // namespace espalier
