@@ -7,7 +7,7 @@ Var activation(Tape& tape, const Var& x, Activation kind, bool gated) {
   tape.kernels().activation_forward(tape.ctx(), {kind, gated, x.value(), y.value()});
   tape.record([&tape, x, y, kind, gated] {
     tape.kernels().activation_backward(tape.ctx(),
-                                       {kind, gated, x.value(), y.grad(), x.grad_for_writing(x.dtype())});
+                                       {kind, gated, x.value(), y.grad(), x.first_grad(x.dtype())});
   });
   return y;
 }

@@ -25,7 +25,7 @@ Var attention(Tape& tape, const Var& qkv, const AttentionShape& shape) {
   tape.kernels().attention_forward(tape.ctx(), {shape, in.q, in.k, in.v, out.value(), lse.value()});
   tape.record([&tape, qkv, out, lse, shape] {
     const auto x = split_heads<ConstMat>(qkv.value(), shape);
-    const auto dx = split_heads<Mat>(qkv.grad_for_writing(qkv.dtype()), shape);
+    const auto dx = split_heads<Mat>(qkv.first_grad(qkv.dtype()), shape);
     tape.kernels().attention_backward(tape.ctx(), {shape, x.q, x.k, x.v, out.value(), lse.value(), out.grad(),
                                                    dx.q, dx.k, dx.v});
   });

@@ -7,7 +7,7 @@ Var dropout(Tape& tape, const Var& x, float p, const Rng& rng) {
   Var y = tape.make(x.dtype(), x.rows(), x.cols());
   tape.kernels().dropout(tape.ctx(), {x.value(), y.value(), p, rng});
   tape.record([&tape, x, y, p, rng] {
-    tape.kernels().dropout(tape.ctx(), {y.grad(), x.grad_for_writing(y.grad().dtype), p, rng});
+    tape.kernels().dropout(tape.ctx(), {y.grad(), x.first_grad(y.grad().dtype), p, rng});
   });
   return y;
 }
@@ -16,8 +16,12 @@ Var add(Tape& tape, const Var& a, const Var& b) {
   Var y = tape.make(DType::kF32, a.rows(), a.cols());
   tape.kernels().add(tape.ctx(), {a.value(), b.value(), y.value()});
   tape.record([&tape, a, b, y] {
-    tape.kernels().copy(tape.ctx(), {.src = y.grad(), .dst = b.grad_for_writing(y.grad().dtype)});
-    if (!a.take_grad(y)) tape.kernels().add(tape.ctx(), {a.grad(), y.grad(), a.grad()});
+    const Mat dy = y.grad();
+    if (b.has_grad())
+      tape.kernels().add(tape.ctx(), {b.grad(), dy, b.grad()});
+    else
+      tape.kernels().copy(tape.ctx(), {.src = dy, .dst = b.grad_for_writing(dy.dtype)});
+    if (!a.take_grad(y)) tape.kernels().add(tape.ctx(), {a.grad(), dy, a.grad()});
   });
   return y;
 }

@@ -22,6 +22,11 @@ Mat Var::grad_for_writing(DType dtype) const {
   return n.grad;
 }
 
+Mat Var::first_grad(DType dtype) const {
+  ESP_CHECK(!has_grad(), "an activation [{}, {}] with two consumers, one of which only assigns", rows(), cols());
+  return grad_for_writing(dtype);
+}
+
 bool Var::take_grad(const Var& from) const {
   ESP_CHECK(from.has_grad() && from.rows() == rows() && from.cols() == cols(), "[{}, {}] from [{}, {}]",
             rows(), cols(), from.rows(), from.cols());

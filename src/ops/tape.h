@@ -45,6 +45,8 @@ class Var {
   Mat grad() const;
   /// The gradient's memory in `dtype`, made if absent (contents undefined then: the caller assigns).
   Mat grad_for_writing(DType dtype) const;
+  /// The same for an op that can only assign: its input must have no other consumer.
+  Mat first_grad(DType dtype) const;
   /// Moves the gradient of `from` here if there is none yet (the residual stream's y = x + f passes dy on as dx).
   /// False when this has one already: the caller must add.
   bool take_grad(const Var& from) const;

@@ -1,0 +1,34 @@
+#include "kernels/entries.h"
+#include "kernels/kernels.h"
+
+namespace espalier {
+
+const Kernels& reference_kernels() {
+  using namespace reference;
+  static constexpr Kernels kTable = {
+      .gemm = gemm,
+      .row_gemm = row_gemm,
+      .attention_forward = attention_forward,
+      .attention_backward = attention_backward,
+      .cached_attention = cached_attention,
+      .embed_forward = embed_forward,
+      .embed_backward = embed_backward,
+      .norm_forward = norm_forward,
+      .norm_backward = norm_backward,
+      .rope = rope,
+      .activation_forward = activation_forward,
+      .activation_backward = activation_backward,
+      .cross_entropy = cross_entropy,
+      .add = add,
+      .copy = copy,
+      .column_sum = column_sum,
+      .dropout = dropout,
+      .sum_squares = sum_squares,
+      .adamw = adamw,
+      .lamb = lamb,
+      .axpy = axpy,
+  };
+  return kTable;
+}
+
+}  // namespace espalier
