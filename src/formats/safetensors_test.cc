@@ -150,7 +150,7 @@ TEST(Safetensors, TensorsShareTheMappingAndOutliveTheFile) {
 TEST(Safetensors, MisalignedTensorsAreCopied) {
   const TestFolder folder;
   const std::string path = folder / "odd.safetensors";
-  write_file_atomic(path, file_of(R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+  put_file(path, file_of(R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
                                   R"("w":{"dtype":"F32","shape":[1],"data_offsets":[1,5]}})", 5));
   const Tensor w = SafetensorsFile::open(path).tensor("w");
   EXPECT_EQ(reinterpret_cast<uintptr_t>(w.data()) % alignof(float), 0u);
@@ -199,7 +199,7 @@ TEST(SafetensorsFolder, ALyingIndexIsOneClearError) {
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string text = index;
     text.replace(text.find(from), from.size(), to);
-    write_file_atomic(index_path, text);
+    put_file(index_path, text);
   };
   with("\"w.f32\": \"model-00002", "\"w.f32\": \"model-00001");
   expect_error(Code::kBadData, "'w.f32' is not in", open);
@@ -209,7 +209,7 @@ TEST(SafetensorsFolder, ALyingIndexIsOneClearError) {
   expect_error(Code::kBadData, "plain file name", open);
   with("weight_map", "weight_mop");
   expect_error(Code::kBadData, "\"weight_map\" is missing", open);
-  write_file_atomic(index_path, index);
+  put_file(index_path, index);
   std::filesystem::remove(folder / "model-00003-of-00004.safetensors");
   expect_error(Code::kNotFound, "model-00003-of-00004.safetensors is missing", open);
 }

@@ -64,7 +64,15 @@ SafetensorsWriter::SafetensorsWriter(std::string path, std::vector<PlannedTensor
     : path_(std::move(path)), temporary_(path_ + ".tmp"), plan_(std::move(plan)), sync_(options.sync) {
   check_unique(plan_);
   file_ = std::make_unique<FileWriter>(temporary_);
-  file_->write(header_of(plan_, options.metadata));
+  if (options.checksum) hasher_ = std::make_unique<Hasher>();
+  const std::string header = header_of(plan_, options.metadata);
+  put(header.data(), header.size());
+}
+
+void SafetensorsWriter::put(const void* data, uint64_t bytes) {
+  file_->write(data, bytes);
+  if (hasher_) hasher_->update(data, bytes);
+  file_bytes_ += bytes;
 }
 
 SafetensorsWriter::~SafetensorsWriter() {
@@ -83,7 +91,7 @@ void SafetensorsWriter::write(std::string_view name, const void* data, uint64_t 
             next_ < plan_.size() ? plan_[next_].name : "nothing");
   ESP_CHECK(bytes <= plan_[next_].bytes() - written_, "tensor '{}' of {}: {} bytes written, {} more; planned {}", name,
             path_, written_, bytes, plan_[next_].bytes());
-  file_->write(data, bytes);
+  put(data, bytes);
   written_ += bytes;
 }
 

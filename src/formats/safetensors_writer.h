@@ -25,10 +25,12 @@ struct SafetensorsOptions {
   std::map<std::string, std::string> metadata = {{"format", "pt"}};
   /// Waits for the disk before the file gets its name.
   bool sync = false;
+  /// Computes checksum() on the way.
+  bool checksum = false;
 };
 
-/// One file. The data section begins at a multiple of 64 bytes; tensors follow each other without padding, as the format
-/// demands, so a plan with several dtypes should begin with the widest.
+/// One file. The data section begins at a multiple of 64 bytes; tensors follow each other without padding, as the
+/// format demands, so a plan with several dtypes should begin with the widest.
 class SafetensorsWriter {
  public:
   /// Creates PATH.tmp and writes the header. Names in the plan are unique. Throws Error kIo, kNoSpace.
@@ -45,11 +47,19 @@ class SafetensorsWriter {
   /// After the last tensor: closes, syncs if wanted, and gives the file its name.
   void finish();
 
+  /// Of the whole file, after finish().
+  uint64_t file_bytes() const { return file_bytes_; }
+  /// hash64 of the whole file, after finish(), where the options asked for it.
+  uint64_t checksum() const { return hasher_ ? hasher_->digest() : 0; }
+
  private:
+  void put(const void* data, uint64_t bytes);
   std::string path_, temporary_;
   std::vector<PlannedTensor> plan_;
   bool sync_;
   std::unique_ptr<FileWriter> file_;
+  std::unique_ptr<Hasher> hasher_;
+  uint64_t file_bytes_ = 0;
   size_t next_ = 0;        // of plan_
   uint64_t written_ = 0;  // of that tensor
 };

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace espalier {
 
@@ -27,6 +28,14 @@ class TestFolder {
  private:
   std::string path_;
 };
+
+/// Writes a file without waiting for the disk (which ext4 does when a file is truncated rather than made anew).
+inline void put_file(const std::string& path, std::string_view bytes) {
+  std::filesystem::remove(path);
+  FileWriter file(path);
+  file.write(bytes);
+  file.close(false);
+}
 
 /// Runs fn, expects an Error of this code whose message contains `part`.
 template <class F>

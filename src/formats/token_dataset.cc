@@ -26,7 +26,8 @@ std::vector<std::string> files_of(const std::string& source) {
   if (!std::filesystem::is_directory(source, ignored)) {
     if (std::filesystem::exists(source, ignored)) return {source};
     const std::vector<std::string> paths = matches(source);
-    if (paths.empty()) throw error(Code::kNotFound, "opening the token shards {}: no such file, and no file matches", source);
+    if (paths.empty())
+      throw error(Code::kNotFound, "opening the token shards {}: no such file, and no file matches", source);
     return paths;
   }
   std::vector<std::string> paths;
@@ -35,8 +36,8 @@ std::vector<std::string> files_of(const std::string& source) {
   std::sort(paths.begin(), paths.end());
   if (paths.empty())
     throw error(Code::kNotFound,
-                "opening the token shards of {}: no *.tokens in this folder; make some with `espalier prepare`, or name "
-                "other shards by a glob such as '{}/train*.bin'", source, source);
+                "opening the token shards of {}: no *.tokens in this folder; make some with `espalier prepare`, or "
+                "name other shards by a glob such as '{}/train*.bin'", source, source);
   return paths;
 }
 
@@ -57,8 +58,8 @@ TokenDataset TokenDataset::open(const std::vector<std::string>& paths, int64_t v
     dataset.begins_.push_back(dataset.begins_.back() + shard.token_count());
     if (shard.vocab_size() != first.vocab_size() || shard.vocab_hash() != first.vocab_hash())
       throw error(Code::kMismatch,
-                  "opening token shards: {} (vocabulary of {}, hash {}) and {} (vocabulary of {}, hash {}) were made with "
-                  "different tokenizers", first.path(), first.vocab_size(), hex64(first.vocab_hash()), path,
+                  "opening token shards: {} (vocabulary of {}, hash {}) and {} (vocabulary of {}, hash {}) were made "
+                  "with different tokenizers", first.path(), first.vocab_size(), hex64(first.vocab_hash()), path,
                   shard.vocab_size(), hex64(shard.vocab_hash()));
   }
   if (vocab_size > 0 && dataset.vocab_size() > vocab_size)

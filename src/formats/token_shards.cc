@@ -40,8 +40,9 @@ constexpr uint64_t kLlmcHeaderBytes = 256 * 4;
 uint64_t padded(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
 
 Error wrong_size(const std::string& what, uint64_t found, const std::string& expected) {
-  return error(Code::kBadData, "reading the token shard {}: {} bytes, but its header says {}; it is truncated or damaged",
-               what, found, expected);
+  return error(Code::kBadData,
+               "reading the token shard {}: {} bytes, but its header says {}; it is truncated or damaged", what, found,
+               expected);
 }
 
 /// Bytes that `header` says the file has, or nothing where they overflow.
@@ -107,7 +108,8 @@ TokenShardLayout parse_llmc(std::span<const std::byte> file, const std::string& 
     throw error(Code::kUnsupported, "reading the llm.c token shard {}: version {}; expected {} with magic {}", what,
                 header[1], row.version, row.magic);
   const uint64_t expected = uint64_t(std::max(header[2], 0)) * uint64_t(dtype_size(row.dtype)) + kLlmcHeaderBytes;
-  if (header[2] < 0 || expected != file.size()) throw wrong_size(what, file.size(), fmt::format("{} tokens", header[2]));
+  if (header[2] < 0 || expected != file.size())
+    throw wrong_size(what, file.size(), fmt::format("{} tokens", header[2]));
   TokenShardLayout layout;
   layout.kind = TokenShardLayout::Kind::kLlmC;
   layout.dtype = row.dtype;
@@ -159,8 +161,8 @@ void TokenShardWriter::append(std::span<const int32_t> document) {
   for (size_t i = 0; i < document.size(); ++i)
     if (uint32_t(document[i]) >= uint64_t(options_.vocab_size))
       throw error(Code::kMismatch,
-                  "writing the token shard {}: id {} (token {} of document {}) is not below the vocabulary's size of {}; "
-                  "the shard and the tokenizer do not belong together", path_, document[i], i, documents_,
+                  "writing the token shard {}: id {} (token {} of document {}) is not below the vocabulary's size of "
+                  "{}; the shard and the tokenizer do not belong together", path_, document[i], i, documents_,
                   options_.vocab_size);
   const uint64_t start = uint64_t(tokens_);
   starts_->write(&start, sizeof start);
@@ -209,14 +211,15 @@ void TokenShardWriter::finish() {
 
 TokenShardLayout parse_token_shard(std::span<const std::byte> file, const std::string& what, bool raw) {
   int32_t magic = 0;
-  if (file.size() >= sizeof kMagic && std::memcmp(file.data(), kMagic, sizeof kMagic) == 0) return parse_own(file, what);
+  const bool own = file.size() >= sizeof kMagic && std::memcmp(file.data(), kMagic, sizeof kMagic) == 0;
+  if (own) return parse_own(file, what);
   if (file.size() >= sizeof magic) std::memcpy(&magic, file.data(), sizeof magic);
   for (const LlmcRow& row : kLlmcRows)
     if (magic == row.magic) return parse_llmc(file, what, row);
   if (!raw || file.size() % 2 != 0)
     throw error(Code::kBadData,
-                "reading the token shard {}: {} bytes without a known magic; expected Espalier's, llm.c's or, named .bin, "
-                "nanoGPT's u16", what, file.size());
+                "reading the token shard {}: {} bytes without a known magic; expected Espalier's, llm.c's or, named "
+                ".bin, nanoGPT's u16", what, file.size());
   TokenShardLayout layout;
   layout.kind = TokenShardLayout::Kind::kNanoGpt;
   layout.token_count = int64_t(file.size() / 2);
@@ -263,8 +266,8 @@ void TokenShard::verify() const {
   const uint64_t found = hash64(tokens(), size_t(token_count() * dtype_size(layout_.dtype)));
   const std::span<const uint64_t> starts = document_starts();
   if (found != layout_.token_checksum || hash64(starts.data(), starts.size_bytes()) != layout_.start_checksum)
-    throw error(Code::kBadData, "verifying the token shard {}: its contents do not match their checksum; prepare it again",
-                path());
+    throw error(Code::kBadData,
+                "verifying the token shard {}: its contents do not match their checksum; prepare it again", path());
 }
 
 }  // namespace espalier

@@ -75,14 +75,18 @@ TEST(TokenShard, VocabulariesAroundSixteenBits) {
     TokenShardWriter writer(path, {.dtype = token_dtype(vocab), .vocab_size = vocab});
     writer.append(Document{0, int32_t(vocab - 1)});
     const auto append = [&](int32_t id) { writer.append(Document{5, id}); };
-    expect_error(Code::kMismatch, "id " + std::to_string(vocab) + " (token 1 of document 1)", [&] { append(int32_t(vocab)); });
+    expect_error(Code::kMismatch, "id " + std::to_string(vocab) + " (token 1 of document 1)",
+                 [&] { append(int32_t(vocab)); });
     expect_error(Code::kMismatch, "size of " + std::to_string(vocab), [&] { append(-1); });
     expect_error(Code::kMismatch, "id -2147483648", [&] { append(std::numeric_limits<int32_t>::min()); });
     writer.finish();
     EXPECT_EQ(all_tokens(TokenShard::open(path)), (Document{0, int32_t(vocab - 1)}));
   }
-  const auto open = [&](DType dtype, int64_t vocab) { TokenShardWriter(folder / "x", {.dtype = dtype, .vocab_size = vocab}); };
-  expect_error(Code::kUsage, "a vocabulary of 65537 as u16; that dtype holds 1 to 65536, use i32", [&] { open(DType::kU16, 65'537); });
+  const auto open = [&](DType dtype, int64_t vocab) {
+    TokenShardWriter(folder / "x", {.dtype = dtype, .vocab_size = vocab});
+  };
+  expect_error(Code::kUsage, "a vocabulary of 65537 as u16; that dtype holds 1 to 65536, use i32",
+               [&] { open(DType::kU16, 65'537); });
   expect_error(Code::kUsage, "1 to 2147483647", [&] { open(DType::kI32, int64_t{1} << 31); });
   expect_error(Code::kUsage, "a vocabulary of 0", [&] { open(DType::kU16, 0); });
   EXPECT_FALSE(std::filesystem::exists(folder / "x.tmp"));
@@ -95,15 +99,15 @@ TEST(TokenShard, EveryDamageIsFound) {
   const std::string whole = read_file(path);
   ASSERT_EQ(whole.size(), 128u + 16 + 16);
   for (size_t size = 0; size < whole.size(); ++size) {
-    write_file_atomic(path, whole.substr(0, size));
+    put_file(path, whole.substr(0, size));
     EXPECT_THROW(TokenShard::open(path), Error) << size << " bytes of it";
   }
-  write_file_atomic(path, whole + "x");
+  put_file(path, whole + "x");
   expect_error(Code::kBadData, "truncated or damaged", [&] { TokenShard::open(path); });
   for (size_t i = 0; i < whole.size() * 8; ++i) {
     std::string damaged = whole;
     damaged[i / 8] ^= char(1 << i % 8);
-    write_file_atomic(path, damaged);
+    put_file(path, damaged);
     // The six bytes that pad the tokens mean nothing and are covered by no checksum.
     if (i / 8 >= 138 && i / 8 < 144) continue;
     EXPECT_THROW(TokenShard::open(path).verify(), Error) << "bit " << i;
@@ -120,7 +124,7 @@ TEST(TokenShard, ALyingHeaderWithARightChecksumIsRefused) {
     std::memcpy(lying.data() + offset, &value, bytes);
     const uint64_t checksum = hash64(lying.data(), 120);
     std::memcpy(lying.data() + 120, &checksum, 8);
-    write_file_atomic(path, lying);
+    put_file(path, lying);
     TokenShard::open(path);
   };
   expect_error(Code::kUnsupported, "version 2", [&] { with(8, 2, 4); });
@@ -137,9 +141,9 @@ TEST(TokenShard, ALyingHeaderWithARightChecksumIsRefused) {
 TEST(TokenShard, ReadsNanoGptAndLlmC) {
   const TestFolder folder;
   const std::string u16("\x01\0\xff\xff\x00\x01", 6), u32("\x01\0\0\0\xff\xf4\x01\0", 8);
-  write_file_atomic(folder / "nano.bin", u16);
-  write_file_atomic(folder / "gpt2.bin", bytes_of({20240520, 1, 3}, 256, u16));
-  write_file_atomic(folder / "llama3.bin", bytes_of({20240801, 7, 2}, 256, u32));
+  put_file(folder / "nano.bin", u16);
+  put_file(folder / "gpt2.bin", bytes_of({20240520, 1, 3}, 256, u16));
+  put_file(folder / "llama3.bin", bytes_of({20240801, 7, 2}, 256, u32));
   EXPECT_EQ(all_tokens(TokenShard::open(folder / "nano.bin")), (Document{1, 65535, 256}));
   EXPECT_EQ(all_tokens(TokenShard::open(folder / "gpt2.bin")), (Document{1, 65535, 256}));
   EXPECT_EQ(all_tokens(TokenShard::open(folder / "llama3.bin")), (Document{1, 128'255}));
@@ -150,7 +154,7 @@ TEST(TokenShard, ReadsNanoGptAndLlmC) {
                [&] { TokenShard::open(folder / "gpt2.bin").read(0, 3, out, 50'257); });
 
   const auto refuse = [&](Code code, const std::string& part, const std::string& bytes) {
-    write_file_atomic(folder / "bad.bin", bytes);
+    put_file(folder / "bad.bin", bytes);
     expect_error(code, part, [&] { TokenShard::open(folder / "bad.bin").verify(); });
   };
   refuse(Code::kBadData, "without a known magic", "odd");
@@ -159,7 +163,7 @@ TEST(TokenShard, ReadsNanoGptAndLlmC) {
   refuse(Code::kBadData, "at least 1024", bytes_of({20240520, 1, 4}, 8, u16));
   refuse(Code::kUnsupported, "version 2", bytes_of({20240520, 2, 3}, 256, u16));
   refuse(Code::kBadData, "id -1 at token 0", bytes_of({20240801, 7, 1}, 256, "\xff\xff\xff\xff"));
-  write_file_atomic(folder / "text", "ab");
+  put_file(folder / "text", "ab");
   expect_error(Code::kBadData, "without a known magic", [&] { TokenShard::open(folder / "text"); });
 }
 
@@ -178,7 +182,7 @@ TEST(TokenDataset, ManyShardsAreOneSequence) {
   write_shard(folder / "b-1.tokens", {{0, 1, 2}, {3}}, options);
   write_shard(folder / "b-2.tokens", {}, options);
   write_shard(folder / "b-3.tokens", {{4, 5}, {6, 7, 8}}, options);
-  write_file_atomic(folder / "readme", "not a shard");
+  put_file(folder / "readme", "not a shard");
   for (const std::string& source : {folder.path(), folder / "b-*.tokens", folder / "b-[123].tokens"}) {
     const TokenDataset dataset = TokenDataset::open(source);
     ASSERT_EQ(dataset.token_count(), 9);
@@ -203,8 +207,8 @@ TEST(TokenDataset, ManyShardsAreOneSequence) {
 
 TEST(TokenDataset, ForeignShardsAreOneDocumentEach) {
   const TestFolder folder;
-  write_file_atomic(folder / "train_1.bin", std::string("\1\0\2\0", 4));
-  write_file_atomic(folder / "train_2.bin", std::string("\3\0\4\0", 4));
+  put_file(folder / "train_1.bin", std::string("\1\0\2\0", 4));
+  put_file(folder / "train_2.bin", std::string("\3\0\4\0", 4));
   const TokenDataset dataset = TokenDataset::open(folder / "train_*.bin", 4);
   std::vector<int64_t> starts;
   dataset.document_starts_in(1, 3, starts);
