@@ -1,0 +1,226 @@
+#include "engine/generator.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "engine/text_stream.h"
+
+namespace espalier {
+
+struct Generator::Sequence {
+  Sequence(const ArchSpec& spec, const GeneratorOptions& options, const Tokenizer* tokenizer, GenerateRequest r,
+           size_t number_given)
+      : number(number_given), request(std::move(r)), sampler(request.sampler, request.id),
+        cache(spec, options.cache_dtype), tokens(request.prompt) {
+    if (tokenizer) stream.emplace(*tokenizer, request.stop);
+    result.prompt_tokens = int64_t(tokens.size());
+  }
+
+  /// Tokens that no pass has seen yet: the rest of the prompt, then the last one drawn.
+  int64_t unread() const { return int64_t(tokens.size()) - cache.length(); }
+
+  size_t number;
+  GenerateRequest request;
+  Sampler sampler;
+  KvCache cache;
+  std::optional<TextStream> stream;
+  std::vector<int32_t> tokens;  // prompt, then what was drawn
+  GenerateResult result;
+  double started = -1, first_token = 0;
+  bool finished = false;
+};
+
+struct Generator::Plan {
+  struct Pick {
+    Sequence* sequence;
+    int64_t row;  // the row whose logits continue the sequence
+  };
+  std::vector<int32_t> ids, positions;
+  std::vector<CacheSegment> segments;
+  std::vector<Pick> picks;
+
+  void add(Sequence& s, int64_t count) {
+    const int64_t begin = int64_t(ids.size()), from = s.cache.length();
+    s.cache.reserve(from + count);
+    for (int64_t p = from; p < from + count; ++p) {
+      ids.push_back(s.tokens[size_t(p)]);
+      positions.push_back(int32_t(p));
+    }
+    segments.push_back({&s.cache, begin, count});
+    if (from + count == int64_t(s.tokens.size())) picks.push_back({&s, begin + count - 1});
+  }
+};
+
+const char* finish_reason_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kEos:
+      return "eos";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kContext:
+      return "context";
+    case FinishReason::kCancelled:
+      return "cancelled";
+  }
+  return "";
+}
+
+Generator::Generator(Context& ctx, Decoder& model, const Tokenizer* tokenizer, const GeneratorOptions& options)
+    : ctx_(ctx), model_(model), tokenizer_(tokenizer), options_(options),
+      logits_(DType::kF32, {options.max_batch, model.spec().vocab}) {
+  ESP_CHECK(options.max_batch > 0 && options.prefill_rows > 0, "batch {}, prefill {}", options.max_batch,
+            options.prefill_rows);
+}
+
+Generator::~Generator() = default;
+
+void Generator::check(const GenerateRequest& r) const {
+  const ArchSpec& spec = model_.spec();
+  if (r.prompt.empty()) throw Error(Code::kUsage, "generating: the prompt is empty; give at least one token");
+  if (r.max_tokens < 1) throw error(Code::kUsage, "generating: max_tokens is {}; expected 1 or more", r.max_tokens);
+  if (!r.stop.empty() && !tokenizer_)
+    throw Error(Code::kUsage, "generating: stop strings need a tokenizer, and this model has none; use stop ids");
+  for (const int32_t id : r.prompt)
+    if (id < 0 || id >= spec.vocab)
+      throw error(Code::kMismatch, "generating: token {} of the prompt is outside the model's vocabulary of {}; is the "
+                  "tokenizer another model's?", id, spec.vocab);
+  if (int64_t(r.prompt.size()) >= spec.positions)
+    throw error(Code::kUsage, "generating: the prompt has {} tokens and the model's context is {}, which leaves no room; "
+                "shorten the prompt", r.prompt.size(), spec.positions);
+}
+
+size_t Generator::submit(GenerateRequest request) {
+  check(request);
+  waiting_.push_back(std::make_unique<Sequence>(model_.spec(), options_, tokenizer_, std::move(request), submitted_));
+  return submitted_++;
+}
+
+bool Generator::step() {
+  admit();
+  if (live_.empty()) return false;
+  Plan pass;
+  plan(pass);
+  forward(pass);
+  draw(pass);
+  std::erase_if(live_, [&](const std::unique_ptr<Sequence>& s) {
+    if (s->finished) finished_[s->number] = std::move(s->result);
+    return s->finished;
+  });
+  return true;
+}
+
+void Generator::admit() {
+  while (!waiting_.empty() && int64_t(live_.size()) < options_.max_batch) {
+    live_.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+}
+
+// A row for every sequence that is being continued, and the next piece of the first prompt that is not read to its end.
+void Generator::plan(Plan& pass) {
+  bool reading = false;
+  for (const auto& s : live_) {
+    const bool prompt = s->result.ids.empty();
+    if (prompt && reading) continue;
+    reading |= prompt;
+    if (s->started < 0) s->started = now_s();
+    pass.add(*s, std::min(s->unread(), options_.prefill_rows));
+  }
+}
+
+void Generator::forward(const Plan& pass) {
+  Tape tape(ctx_, pool_, DType::kF32, TapeMode::kServe);
+  const Var hidden = model_.hidden(tape, {.sequences = 1,
+                                          .rows = int64_t(pass.ids.size()),
+                                          .ids = pass.ids.data(),
+                                          .positions = pass.positions.data(),
+                                          .segments = pass.segments});
+  for (const CacheSegment& s : pass.segments) s.cache->advance(s.count);
+  if (pass.picks.empty()) return;
+  const int64_t count = int64_t(pass.picks.size());
+  const Var last = tape.make(count, hidden.cols());
+  for (int64_t i = 0; i < count; ++i)
+    std::memcpy(last.value().row<float>(i), hidden.value().row<float>(pass.picks[size_t(i)].row),
+                size_t(hidden.cols()) * sizeof(float));
+  model_.logits(tape, last, sub_rows(logits_.mat(), 0, count));
+}
+
+void Generator::draw(const Plan& pass) {
+  const auto logits_of = [&](size_t i) {
+    return std::span<const float>(logits_.mat().row<float>(int64_t(i)), size_t(model_.spec().vocab));
+  };
+  std::vector<int32_t> ids(pass.picks.size());
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (const Sequence& s = *pass.picks[i].sequence; s.request.on_logits) s.request.on_logits(logits_of(i));
+  ctx_.pool.parallel_for(int64_t(ids.size()), [&](int64_t i, int) {
+    Sequence& s = *pass.picks[size_t(i)].sequence;
+    ids[size_t(i)] = s.sampler.sample(logits_of(size_t(i)), s.tokens, s.result.ids.size());
+  });
+  for (size_t i = 0; i < ids.size(); ++i) accept(*pass.picks[i].sequence, ids[i]);
+}
+
+void Generator::accept(Sequence& s, int32_t id) {
+  s.tokens.push_back(id);
+  s.result.ids.push_back(id);
+  if (s.result.ids.size() == 1) {
+    s.first_token = now_s();
+    s.result.prefill_s = s.first_token - s.started;
+  }
+  std::optional<FinishReason> reason = ending(s, id);
+  // The token that ends a text is not part of it.
+  const bool silent = reason == FinishReason::kEos || reason == FinishReason::kStop;
+  const std::string text = s.stream && !silent ? s.stream->push(id) : "";
+  s.result.text += text;
+  if (s.stream && s.stream->stopped()) reason = FinishReason::kStop;
+  if (s.request.on_token && !s.request.on_token(id, text)) reason = FinishReason::kCancelled;
+  if (reason) finish(s, *reason);
+}
+
+std::optional<FinishReason> Generator::ending(const Sequence& s, int32_t id) const {
+  const auto& ids = s.request.stop_ids;
+  if (std::find(ids.begin(), ids.end(), id) != ids.end()) return FinishReason::kStop;
+  const bool eos = id == model_.spec().eos || (tokenizer_ && id == tokenizer_->eos());
+  if (eos && !s.request.ignore_eos) return FinishReason::kEos;
+  if (int64_t(s.result.ids.size()) >= s.request.max_tokens) return FinishReason::kLength;
+  if (int64_t(s.tokens.size()) >= model_.spec().positions) return FinishReason::kContext;
+  return std::nullopt;
+}
+
+void Generator::finish(Sequence& s, FinishReason reason) {
+  s.finished = true;
+  s.result.finish_reason = reason;
+  s.result.decode_s = now_s() - s.first_token;
+  if (!s.stream) return;
+  const std::string rest = s.stream->finish();
+  s.result.text += rest;
+  if (!rest.empty() && reason != FinishReason::kCancelled && s.request.on_token) s.request.on_token(-1, rest);
+}
+
+std::optional<GenerateResult> Generator::take(size_t number) {
+  auto node = finished_.extract(number);
+  if (node.empty()) return std::nullopt;
+  return std::move(node.mapped());
+}
+
+std::vector<GenerateResult> Generator::generate(std::vector<GenerateRequest> requests) {
+  std::vector<size_t> numbers;
+  for (GenerateRequest& request : requests) numbers.push_back(submit(std::move(request)));
+  std::vector<GenerateResult> results;
+  for (const size_t number : numbers) {
+    while (!finished_.contains(number)) ESP_CHECK(step(), "request {} was lost", number);
+    results.push_back(*take(number));
+  }
+  return results;
+}
+
+GenerateResult Generator::generate(GenerateRequest request) {
+  std::vector<GenerateRequest> requests;
+  requests.push_back(std::move(request));
+  return std::move(generate(std::move(requests))[0]);
+}
+
+}  // namespace espalier

@@ -1,0 +1,112 @@
+// Generator: a model that writes. Requests share forward passes: each pass carries one row for every sequence that is
+// being continued and a piece of the prompt of one that is still being read; sequences leave as they finish and others
+// take their place (continuous batching: Yu et al. 2022, Orca).
+//
+// All products are the serving ones, whose rows do not depend on each other (TapeMode::kServe). So a request gets the
+// same logits, bit for bit, alone or among others and however its prompt was cut; and as its draws depend on
+// (seed, request, position) alone, the same tokens.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/sampler.h"
+#include "models/decoder.h"
+#include "text/tokenizer.h"
+
+namespace espalier {
+
+enum class FinishReason {
+  kStop,       ///< a stop string or a stop id
+  kEos,        ///< the model's end-of-sequence token
+  kLength,     ///< max_tokens
+  kContext,    ///< prompt and text fill the model's context
+  kCancelled,  ///< the callback returned false
+};
+/// "stop", "eos", "length", "context", "cancelled"
+const char* finish_reason_name(FinishReason reason);
+
+struct GenerateRequest {
+  std::vector<int32_t> prompt;  ///< at least one id (encode_prompt gives such)
+  int64_t max_tokens = 128;
+  SamplerConfig sampler;
+  uint64_t id = 0;                ///< separates the draws of requests that share a seed
+  std::vector<std::string> stop;  ///< end the text where one appears, and are not part of it; need a tokenizer
+  std::vector<int32_t> stop_ids;
+  bool ignore_eos = false;
+  /// Called for each token with the text it sets free (often none: see TextStream), and with id -1 for text that was
+  /// held back until the end. False cancels. May be empty.
+  std::function<bool(int32_t id, std::string_view text)> on_token;
+  /// Called before each draw with the logits [V]; for tests and evaluation. May be empty.
+  std::function<void(std::span<const float> logits)> on_logits;
+};
+
+struct GenerateResult {
+  std::vector<int32_t> ids;  ///< what was drawn, the token that ended it included
+  std::string text;          ///< without special tokens and stop strings; empty without a tokenizer
+  FinishReason finish_reason = FinishReason::kLength;
+  int64_t prompt_tokens = 0;
+  double prefill_s = 0;  ///< from the first pass to the first token
+  double decode_s = 0;   ///< from the first token to the last
+
+  double prefill_tokens_per_s() const { return prefill_s > 0 ? double(prompt_tokens) / prefill_s : 0; }
+  double decode_tokens_per_s() const { return decode_s > 0 ? double(ids.size() - 1) / decode_s : 0; }
+};
+
+struct GeneratorOptions {
+  int64_t max_batch = 16;       ///< sequences at a time
+  int64_t prefill_rows = 128;   ///< prompt tokens a pass
+  DType cache_dtype = DType::kF32;
+};
+
+class Generator {
+ public:
+  /// `tokenizer` may be null: then there is no text, and stop strings are refused. All are borrowed.
+  Generator(Context& ctx, Decoder& model, const Tokenizer* tokenizer, const GeneratorOptions& options = {});
+  ~Generator();
+
+  /// Queues a request and returns its number: 0, 1, ... Throws Error kUsage where it cannot be served: no prompt, an id
+  /// outside the vocabulary, a prompt that leaves no room in the context, max_tokens under 1, a bad sampler setting.
+  size_t submit(GenerateRequest request);
+  /// One forward pass. False when there was nothing to do.
+  bool step();
+  /// The result, once: nothing while the request is not finished.
+  std::optional<GenerateResult> take(size_t number);
+
+  /// Submits, runs to the end, and returns the results in order.
+  std::vector<GenerateResult> generate(std::vector<GenerateRequest> requests);
+  GenerateResult generate(GenerateRequest request);
+
+ private:
+  struct Sequence;
+  struct Plan;  // the rows of one pass
+
+  void check(const GenerateRequest& request) const;
+  void admit();
+  void plan(Plan& plan);
+  void forward(const Plan& plan);
+  void draw(const Plan& plan);
+  void accept(Sequence& sequence, int32_t id);
+  std::optional<FinishReason> ending(const Sequence& sequence, int32_t id) const;
+  void finish(Sequence& sequence, FinishReason reason);
+
+  Context& ctx_;
+  Decoder& model_;
+  const Tokenizer* tokenizer_;
+  GeneratorOptions options_;
+  BufferPool pool_;
+  Tensor logits_;  // f32 [max_batch, V]
+  size_t submitted_ = 0;
+  std::deque<std::unique_ptr<Sequence>> waiting_;
+  std::vector<std::unique_ptr<Sequence>> live_;  // in order of admission
+  std::map<size_t, GenerateResult> finished_;
+};
+
+}  // namespace espalier
