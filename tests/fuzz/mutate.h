@@ -22,7 +22,8 @@ class Dice {
 };
 
 /// Input number `iteration`: a seed (the first rounds: unchanged), changed one to eight times by bit flips, cuts,
-/// splices with other seeds, repeated pieces, lying integers of 1 to 8 bytes, JSON punctuation or random bytes. At most 64 KiB.
+/// splices with other seeds, repeated pieces, lying integers of 1 to 8 bytes, punctuation or random bytes. At most
+/// 64 KiB.
 std::string mutated_input(const std::vector<std::string>& seeds, uint64_t seed, uint64_t iteration);
 
 }  // namespace espalier
