@@ -5,9 +5,8 @@
 #include "base/error.h"
 
 namespace espalier {
-namespace {
 
-bool supported(Isa isa) {
+bool isa_supported(Isa isa) {
   __builtin_cpu_init();
   switch (isa) {
     case Isa::kReference:
@@ -22,8 +21,6 @@ bool supported(Isa isa) {
   return false;
 }
 
-}  // namespace
-
 const char* isa_name(Isa isa) {
   return isa == Isa::kReference ? "reference" : isa == Isa::kAvx2 ? "avx2" : "avx3";
 }
@@ -37,12 +34,12 @@ Isa parse_isa(std::string_view name) {
 Isa choose_isa() {
   if (const char* pinned = std::getenv("ESP_ISA"); pinned && *pinned) {
     const Isa isa = parse_isa(pinned);
-    if (!supported(isa))
+    if (!isa_supported(isa))
       throw error(Code::kUnsupported, "ESP_ISA={}: this processor does not have it; unset ESP_ISA", pinned);
     return isa;
   }
-  if (supported(Isa::kAvx3)) return Isa::kAvx3;
-  if (supported(Isa::kAvx2)) return Isa::kAvx2;
+  if (isa_supported(Isa::kAvx3)) return Isa::kAvx3;
+  if (isa_supported(Isa::kAvx2)) return Isa::kAvx2;
   throw error(Code::kUnsupported,
               "this processor has no AVX2 and FMA, which Espalier's kernels need; "
               "ESP_ISA=reference runs everywhere, slowly");

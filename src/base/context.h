@@ -15,6 +15,8 @@ enum class Isa { kReference, kAvx2, kAvx3 };
 const char* isa_name(Isa isa);
 /// The inverse of isa_name; an unknown name is an Error naming the choices.
 Isa parse_isa(std::string_view name);
+/// True where this processor can run it.
+bool isa_supported(Isa isa);
 /// The best ISA of this machine, or what the environment variable ESP_ISA pins. An Error where ESP_ISA asks for
 /// what the processor lacks, or where the processor lacks AVX2.
 Isa choose_isa();
