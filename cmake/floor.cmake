@@ -17,6 +17,9 @@ function(esp_floor name)
       # Two targets, AVX2 and AVX3, instead of five; the rest of the binary stays plain x86-64 so that main can
       # say politely that AVX2 is needed.
       target_compile_definitions(espalier_${name} PRIVATE HWY_BASELINE_TARGETS=HWY_AVX2)
+      # Products and sums fuse where a kernel says MulAdd, not where the compiler likes: whole vectors, tails and
+      # ISAs then round alike.
+      target_compile_options(espalier_${name} PRIVATE -ffp-contract=off)
     endif()
     set_property(GLOBAL APPEND PROPERTY ESP_FLOORS ${name})
   endif()

@@ -4,7 +4,110 @@
 
 #include "kernels/element.h"
 #include "kernels/entries.h"
+#include "kernels/pieces.h"
+#include "kernels/simd.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/norm.cc"
+#include "hwy/foreach_target.h"
+#include "kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace espalier {
+namespace HWY_NAMESPACE {
+namespace {
+
+struct RowStats {
+  float mean, rstd;
+};
+
+template <class X>
+RowStats row_stats(const X* x, int64_t cols, bool rms, float eps) {
+  float mean = 0;
+  if (!rms) {
+    mean = sum_vectors<1>(cols, [&](int64_t c, auto lanes, V* sums) HWY_ATTR {
+      sums[0] = hn::Add(sums[0], load(x + c, lanes));
+    })[0] / float(cols);
+  }
+  const V center = splat(mean);
+  const float square = sum_vectors<1>(cols, [&](int64_t c, auto lanes, V* sums) HWY_ATTR {
+    const V t = keep(hn::Sub(load(x + c, lanes), center), 0, lanes);
+    sums[0] = hn::MulAdd(t, t, sums[0]);
+  })[0];
+  return {mean, 1 / std::sqrt(square / float(cols) + eps)};
+}
+
+template <class X, class Y>
+void norm_row(const NormArgs& a, int64_t i) {
+  const X* x = a.x.row<X>(i);
+  Y* y = a.y.row<Y>(i);
+  const float* w = a.w.row<float>(0);
+  const float* b = a.b.empty() ? nullptr : a.b.row<float>(0);
+  const auto [mean, rstd] = row_stats(x, a.x.cols, a.rms, a.eps);
+  const V center = splat(mean), scale = splat(rstd), offset = splat(a.weight_offset);
+  for_vectors(a.x.cols, [&](int64_t c, auto lanes) HWY_ATTR {
+    const V xhat = hn::Mul(hn::Sub(load(x + c, lanes), center), scale);
+    const V weight = hn::Add(offset, load(w + c, lanes));
+    store(y + c, b ? hn::MulAdd(xhat, weight, load(b + c, lanes)) : hn::Mul(xhat, weight), lanes);
+  });
+  if (a.stats.empty()) return;
+  a.stats.row<float>(i)[0] = mean;
+  a.stats.row<float>(i)[1] = rstd;
+}
+
+void norm_forward_rows(const NormArgs& a, int64_t begin, int64_t end) {
+  visit_float(a.x.dtype, [&](auto x) HWY_ATTR {
+    visit_float(a.y.dtype, [&](auto y) HWY_ATTR {
+      for (int64_t i = begin; i < end; ++i) norm_row<decltype(x), decltype(y)>(a, i);
+    });
+  });
+}
+
+/// One row's dx, and its share of dw = sums[0 ... cols) and db = sums[cols ... 2 cols). The row stays in cache between
+/// its two passes.
+template <class DY, class X>
+void norm_backward_row(const NormBackwardArgs& a, int64_t i, float* sums) {
+  const int64_t cols = a.x.cols;
+  const X* x = a.x.row<X>(i);
+  const DY* dy = a.dy.row<DY>(i);
+  const float* w = a.w.row<float>(0);
+  float* dx = a.dx.row<float>(i);
+  const V center = splat(a.rms ? 0 : a.stats.row<float>(i)[0]), rstd = splat(a.stats.row<float>(i)[1]);
+  const V offset = splat(a.weight_offset);
+  const auto xhat_at = [&](int64_t c, auto lanes) HWY_ATTR {
+    return hn::Mul(hn::Sub(load(x + c, lanes), center), rstd);
+  };
+  const auto [sum_g, sum_gx] = sum_vectors<2>(cols, [&](int64_t c, auto lanes, V* s) HWY_ATTR {
+    const V xhat = xhat_at(c, lanes), d = load(dy + c, lanes);  // d is zero beyond the tail
+    const V g = hn::Mul(d, hn::Add(offset, load(w + c, lanes))), dw = hn::Mul(d, xhat);
+    s[0] = hn::Add(s[0], g);
+    s[1] = hn::MulAdd(g, xhat, s[1]);
+    store(sums + c, hn::Add(load(sums + c, lanes), dw), lanes);
+    store(sums + cols + c, hn::Add(load(sums + cols + c, lanes), d), lanes);
+  });
+  const V mean_g = splat(a.rms ? 0 : sum_g / float(cols)), mean_gx = splat(sum_gx / float(cols));
+  for_vectors(cols, [&](int64_t c, auto lanes) HWY_ATTR {
+    const V g = hn::Mul(load(dy + c, lanes), hn::Add(offset, load(w + c, lanes)));
+    const V centered = hn::NegMulAdd(xhat_at(c, lanes), mean_gx, hn::Sub(g, mean_g));
+    const V before = a.accumulate ? load(dx + c, lanes) : hn::Zero(F32());
+    store(dx + c, hn::MulAdd(rstd, centered, before), lanes);
+  });
+}
+
+void norm_backward_rows(const NormBackwardArgs& a, int64_t begin, int64_t end, float* sums) {
+  visit_float(a.dy.dtype, [&](auto dy) HWY_ATTR {
+    visit_float(a.x.dtype, [&](auto x) HWY_ATTR {
+      for (int64_t i = begin; i < end; ++i) norm_backward_row<decltype(dy), decltype(x)>(a, i, sums);
+    });
+  });
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace espalier
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace espalier {
 
 namespace reference {
@@ -56,9 +159,22 @@ void norm_backward(Context&, const NormBackwardArgs& a) {
 }
 
 }  // namespace reference
+
 namespace cpu {
-void norm_forward(Context& ctx, const NormArgs& a) { reference::norm_forward(ctx, a); }
-void norm_backward(Context& ctx, const NormBackwardArgs& a) { reference::norm_backward(ctx, a); }
+
+void norm_forward(Context& ctx, const NormArgs& a) {
+  const auto rows = ESP_SIMD(ctx, norm_forward_rows);
+  for_rows(ctx, a.x.rows, a.x.cols, [&](int64_t begin, int64_t end) { rows(a, begin, end); });
+}
+
+void norm_backward(Context& ctx, const NormBackwardArgs& a) {
+  const auto rows = ESP_SIMD(ctx, norm_backward_rows);
+  const std::array targets = {a.dw.empty() ? nullptr : a.dw.row<float>(0), a.db.empty() ? nullptr : a.db.row<float>(0)};
+  reduce_rows(ctx, a.x.rows, a.x.cols, targets,
+              [&](int64_t begin, int64_t end, float* sums) { rows(a, begin, end, sums); });
+}
+
 }  // namespace cpu
 
 }  // namespace espalier
+#endif  // HWY_ONCE
