@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# The program's manners: exit statuses, one-line errors, "did you mean", output that fails.
+# usage: cli_test.sh PROGRAM BUILD_FOLDER SOURCE_FOLDER
+set -uo pipefail
+espalier=$1
+failures=0
+
+# expect STATUS TEXT ARGS...: the exit status, and a part of the single line on standard error.
+expect() {
+  local status=$1 text=$2 errors actual=0
+  shift 2
+  errors=$("$espalier" "$@" 2>&1 > /dev/null) || actual=$?
+  if [[ $actual -ne $status || $errors != *"$text"* || $(wc -l <<< "$errors") -ne 1 ]]; then
+    echo "espalier $*: status $actual (expected $status), said: $errors (expected: $text)"
+    failures=1
+  fi
+}
+
+expect 0 "" --help
+expect 0 "" --version
+expect 2 "" # no verb: the help, and a failure
+expect 2 "did you mean 'report'" repport
+expect 2 "did you mean '--json'" list verbs --jsonn
+expect 2 "given twice" list --json --json
+expect 2 "expected an integer" list --threads=many
+expect 2 "needs a value" list --log-level
+expect 2 "expected one of" list --log-level loud
+expect 2 "unexpected argument" list verbs errors
+expect 2 "RUN is missing" report
+expect 2 "did you mean 'errors'" list erors
+expect 3 "run folder" report /nowhere
+
+status=0
+"$espalier" list > /dev/full 2> /dev/null || status=$?
+[[ $status -eq 8 ]] || { echo "a full disk: status $status, expected 8"; failures=1; }
+
+# Every verb explains itself, with an example.
+while read -r verb _; do
+  "$espalier" "$verb" --help | grep -q "^example:" || { echo "espalier $verb --help has no example"; failures=1; }
+done < <("$espalier" list verbs | tail -n +2)
+"$espalier" list verbs --json | python3 -c 'import json, sys; assert json.load(sys.stdin)' || failures=1
+exit $failures
