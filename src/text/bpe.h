@@ -31,7 +31,8 @@ class Bpe {
   /// `byte_ids`: the token of each byte, or -1. A byte without a token becomes `unknown`, or vanishes where that is -1;
   /// with fuse_unknown a row of them becomes one token. Of two merges of the same pair the later counts, as in the
   /// library.
-  Bpe(const int32_t (&byte_ids)[256], const std::vector<Merge>& merges, int32_t unknown = -1, bool fuse_unknown = false);
+  Bpe(const int32_t (&byte_ids)[256], const std::vector<Merge>& merges, int32_t unknown = -1,
+      bool fuse_unknown = false);
   Bpe() = default;
 
   /// Encodes a piece into scratch.symbols.

@@ -1,5 +1,5 @@
-// Text repeats itself, so the ids of pieces are remembered. A slot of 32 bytes, two a cache line, holds a piece of up to
-// 15 bytes and up to three ids in itself; longer ones point into side arrays. When the table is full it is emptied:
+// Text repeats itself, so the ids of pieces are remembered. A slot of 32 bytes, two a cache line, holds a piece of up
+// to 15 bytes and up to three ids in itself; longer ones point into side arrays. When the table is full it is emptied:
 // frequent pieces are back at once, and memory stays bounded.
 #pragma once
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Splitting by a regular expression: PCRE2 with JIT, for the patterns that text/split.h does not know. Debian 12's PCRE2
-// has the tables of Unicode 14, so letters assigned since then count as something else here.
+// Splitting by a regular expression: PCRE2 with JIT, for the patterns that text/split.h does not know. Debian 12's
+// PCRE2 has the tables of Unicode 14, so letters assigned since then count as something else here.
 #pragma once
 #include <cstdint>
 #include <memory>

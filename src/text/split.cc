@@ -134,6 +134,14 @@ namespace {
 const SplitPattern* const kSplits[] = {&kGpt2Split, &kLlama3Split, &kQwen2Split};
 }  // namespace
 
+size_t last_safe_cut(std::string_view text) {
+  for (size_t at = text.size(); at-- > 1;) {
+    const char before = text[at - 1], here = text[at];
+    if ((here == ' ' || here == '\t') && before > ' ' && before < 0x7F) return at;
+  }
+  return 0;
+}
+
 const SplitPattern* find_split_by_name(std::string_view name) {
   for (const SplitPattern* split : kSplits)
     if (name == split->name) return split;

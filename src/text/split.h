@@ -2,6 +2,7 @@
 // text, and byte pairs are merged inside a piece only. Each function equals its regex (split_test.cc compares them with
 // PCRE2 on random text) and is about ten times faster. Any other pattern goes to text/regex.h.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -28,6 +29,12 @@ extern const SplitPattern kQwen2Split;
 /// The pattern with this name or this regex; null where there is none.
 const SplitPattern* find_split_by_name(std::string_view name);
 const SplitPattern* find_split_by_regex(std::string_view regex);
+
+/// The last place at which the text may be cut such that the pieces of the two parts are those of the whole, for each
+/// of these patterns: before a space or tab behind another visible ASCII character; 0 where there is none. No pattern
+/// goes on from a visible character to a space, and the left part does not end with white space, whose splitting looks
+/// ahead.
+size_t last_safe_cut(std::string_view text);
 
 /// Calls fn(begin, end) with the byte offsets of each piece, in order.
 template <class F>

@@ -37,7 +37,7 @@ struct Tokenizer::State {
   std::optional<int32_t> bos, eos, pad;
   uint64_t hash = 0;
 
-  // Idle workspaces. A call takes one and gives it back, so there are as many as calls at one time, and each stays warm.
+  // Idle workspaces. A call takes one and gives it back: there are as many as calls at one time, and each stays warm.
   std::mutex mutex;
   std::vector<std::unique_ptr<Workspace>> idle;
 
@@ -230,14 +230,9 @@ std::vector<TokenPiece> Tokenizer::encode_pieces(std::string_view source, const 
 
 size_t Tokenizer::safe_cut(std::string_view text) const {
   const TokenizerParts& parts = state_->parts;
-  // Every hand-written pattern ends a piece there: none goes on from a visible character to a space, and the part on
-  // the left does not end with white space, whose splitting looks ahead. A part may not gain a space at its start.
+  // A part may not gain a space at its start, and no added token may swallow one across the cut.
   if (!parts.pre_tokenizer.pattern() || parts.add_prefix_space || !parts.added.allow_cuts()) return 0;
-  for (size_t at = text.size(); at-- > 1;) {
-    const char before = text[at - 1], here = text[at];
-    if ((here == ' ' || here == '\t') && before > ' ' && before < 0x7F) return at;
-  }
-  return 0;
+  return last_safe_cut(text);
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) const {

@@ -1,6 +1,6 @@
 // The tokenizer: text to ids and back, from and to the Hugging Face tokenizer.json, with the ids that the `tokenizers`
-// library gives. Byte-level BPE: a text is cut at added tokens, then into pieces (text/pre_tokenizer.h), each piece into
-// the tokens of its bytes, merged (text/bpe.h) or remembered (text/piece_cache.h). What it cannot do is listed in
+// library gives. Byte-level BPE: a text is cut at added tokens, then into pieces (text/pre_tokenizer.h), each piece
+// into the tokens of its bytes, merged (text/bpe.h) or remembered (text/piece_cache.h). What it cannot do is listed in
 // text/tokenizer_json.h; training is text/bpe_trainer.h.
 #pragma once
 #include <cstdint>
@@ -48,8 +48,8 @@ class Tokenizer {
   /// The same ids with what they cover; slower.
   std::vector<TokenPiece> encode_pieces(std::string_view text, const EncodeOptions& options = {}) const;
 
-  /// The last place at which the text may be cut such that the ids of the parts, one after the other, are those of the
-  /// whole: before a space or tab behind another visible ASCII character. 0: there is none, or the pattern is unknown.
+  /// The last place at which the text may be cut such that the ids of the parts, one after the other, are those of
+  /// the whole (last_safe_cut in text/split.h). 0: there is none, or the pattern is not known to allow it.
   size_t safe_cut(std::string_view text) const;
 
   /// The text of some tokens; ill-formed bytes become U+FFFD. Ids that are no tokens vanish.

@@ -2,9 +2,9 @@
 // names it: another normalizer, pre-tokenizer, model or decoder is a new case in tokenizer_json.cc.
 //
 // Read: model BPE (merges as "a b" or ["a", "b"]; unk_token, fuse_unk, ignore_merges), pre_tokenizer ByteLevel, Split
-// (Regex, Isolated), Digits and a Sequence of them that ends in ByteLevel, post_processor ByteLevel, TemplateProcessing,
-// RobertaProcessing, BertProcessing and Sequences of them, decoder ByteLevel, added_tokens with all options. Not
-// applied, as in transformers: truncation and padding.
+// (Regex, Isolated), Digits and a Sequence of them that ends in ByteLevel, post_processor ByteLevel,
+// TemplateProcessing, RobertaProcessing, BertProcessing and Sequences of them, decoder ByteLevel, added_tokens with
+// all options. Not applied, as in transformers: truncation and padding.
 #pragma once
 #include <string>
 #include <string_view>
@@ -30,5 +30,16 @@ struct TokenizerParts {
 
 /// Reads the text of a tokenizer.json. `what` names it in errors (kBadData, kUnsupported).
 TokenizerParts parse_tokenizer_json(std::string_view json, const std::string& what);
+
+/// What a byte-level tokenizer.json is made of when we write one.
+struct ByteLevelModel {
+  const SplitPattern* pattern = nullptr;
+  std::vector<std::string> tokens;  ///< as written, by id
+  std::vector<Merge> merges;
+  std::vector<std::string> special_tokens;  ///< a subset of tokens
+};
+
+/// The text of a tokenizer.json that this program and the `tokenizers` library read alike.
+std::string write_tokenizer_json(const ByteLevelModel& model);
 
 }  // namespace espalier
