@@ -9,13 +9,13 @@
 
 namespace espalier {
 
-extern const Verb kGenerate, kEval, kTokenize, kReport, kList;
+extern const Verb kList, kReport;
 
 namespace {
 
 // A new verb is one row here.
 constexpr const Verb* kVerbs[] = {
-    &kGenerate, &kEval, &kTokenize, &kReport, &kList,
+    &kReport, &kList,
 };
 
 constexpr const char* kIntroduction = R"(espalier {}: the whole life of a language model in one program.

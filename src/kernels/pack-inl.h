@@ -1,0 +1,124 @@
+// Packing: copies a part of a matrix into panels, in the order in which the product of panels (panels-inl.h) reads
+// them, as f32. A panel holds `width` lines of the operand side by side: dst[k * width + line], so that one step of
+// depth is one contiguous read.
+#if defined(ESPALIER_KERNELS_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ESPALIER_KERNELS_PACK_INL_H_
+#undef ESPALIER_KERNELS_PACK_INL_H_
+#else
+#define ESPALIER_KERNELS_PACK_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace espalier {
+namespace HWY_NAMESPACE {
+
+using F32x4 = hn::FixedTag<float, 4>;
+using F32x8 = hn::FixedTag<float, 8>;
+
+template <class Tag>
+HWY_INLINE hn::Vec<Tag> load_as_f32(Tag tag, const float* p) {
+  return hn::LoadU(tag, p);
+}
+template <class Tag>
+HWY_INLINE hn::Vec<Tag> load_as_f32(Tag tag, const bf16* p) {
+  const hn::RebindToUnsigned<Tag> u32;
+  const hn::Rebind<uint16_t, Tag> u16;
+  const auto bits = hn::LoadU(u16, reinterpret_cast<const uint16_t*>(p));
+  return hn::BitCast(tag, hn::ShiftLeft<16>(hn::PromoteTo(u32, bits)));
+}
+
+/// dst[k * width + i] = src[i * stride + k] for i, k < 4.
+template <class T>
+HWY_INLINE void transpose_block(F32x4 tag, const T* src, int64_t stride, float* dst, int64_t width) {
+  const hn::Repartition<double, F32x4> pairs;
+  const auto lower = [&](auto a, auto b) HWY_ATTR { return hn::BitCast(pairs, hn::InterleaveLower(tag, a, b)); };
+  const auto upper = [&](auto a, auto b) HWY_ATTR { return hn::BitCast(pairs, hn::InterleaveUpper(tag, a, b)); };
+  const auto r0 = load_as_f32(tag, src), r1 = load_as_f32(tag, src + stride);
+  const auto r2 = load_as_f32(tag, src + 2 * stride), r3 = load_as_f32(tag, src + 3 * stride);
+  const auto a = lower(r0, r1), b = lower(r2, r3), c = upper(r0, r1), d = upper(r2, r3);
+  hn::StoreU(hn::BitCast(tag, hn::InterleaveLower(pairs, a, b)), tag, dst);
+  hn::StoreU(hn::BitCast(tag, hn::InterleaveUpper(pairs, a, b)), tag, dst + width);
+  hn::StoreU(hn::BitCast(tag, hn::InterleaveLower(pairs, c, d)), tag, dst + 2 * width);
+  hn::StoreU(hn::BitCast(tag, hn::InterleaveUpper(pairs, c, d)), tag, dst + 3 * width);
+}
+
+/// The same for i, k < 8: Highway's interleaves work on halves of 128 bits, which are put together last.
+template <class T>
+HWY_INLINE void transpose_block(F32x8 tag, const T* src, int64_t stride, float* dst, int64_t width) {
+  const hn::Repartition<double, F32x8> pairs;
+  const auto lower = [&](auto a, auto b) HWY_ATTR { return hn::BitCast(pairs, hn::InterleaveLower(tag, a, b)); };
+  const auto upper = [&](auto a, auto b) HWY_ATTR { return hn::BitCast(pairs, hn::InterleaveUpper(tag, a, b)); };
+  const auto even = [&](auto a, auto b) HWY_ATTR { return hn::BitCast(tag, hn::InterleaveLower(pairs, a, b)); };
+  const auto odd = [&](auto a, auto b) HWY_ATTR { return hn::BitCast(tag, hn::InterleaveUpper(pairs, a, b)); };
+  const auto emit = [&](auto above, auto below, int64_t k) HWY_ATTR {
+    hn::StoreU(hn::ConcatLowerLower(tag, below, above), tag, dst + k * width);
+    hn::StoreU(hn::ConcatUpperUpper(tag, below, above), tag, dst + (k + 4) * width);
+  };
+  const auto row = [&](int64_t i) HWY_ATTR { return load_as_f32(tag, src + i * stride); };
+  const auto r0 = row(0), r1 = row(1), r2 = row(2), r3 = row(3), r4 = row(4), r5 = row(5), r6 = row(6), r7 = row(7);
+  const auto a0 = lower(r0, r1), a1 = lower(r2, r3), a2 = lower(r4, r5), a3 = lower(r6, r7);
+  emit(even(a0, a1), even(a2, a3), 0);
+  emit(odd(a0, a1), odd(a2, a3), 1);
+  const auto b0 = upper(r0, r1), b1 = upper(r2, r3), b2 = upper(r4, r5), b3 = upper(r6, r7);
+  emit(even(b0, b1), even(b2, b3), 2);
+  emit(odd(b0, b1), odd(b2, b3), 3);
+}
+
+/// Lines [0, lines) in blocks of Tag's size. What is left over is covered by blocks that overlap earlier ones.
+template <class Tag, class T>
+HWY_INLINE void transpose_lines(Tag tag, const T* src, int64_t stride, int64_t lines, int64_t depth, float* dst,
+                                int64_t width) {
+  constexpr int64_t kSize = hn::MaxLanes(Tag());
+  for (int64_t i = 0; i < lines; i += kSize) {
+    const int64_t line = std::min(i, lines - kSize);
+    for (int64_t j = 0; j < depth; j += kSize) {
+      const int64_t k = std::min(j, depth - kSize);
+      transpose_block(tag, src + line * stride + k, stride, dst + k * width + line, width);
+    }
+  }
+}
+
+/// A panel whose lines are rows of the source: dst[k * width + i] = src[i * stride + k], zero for i in [lines, width).
+template <class T>
+void pack_rows(const T* src, int64_t stride, int64_t lines, int64_t depth, float* dst, int64_t width) {
+  constexpr int64_t kBlock = 64;  // of depth: keeps the written block in the first cache
+  for (int64_t begin = 0; begin < depth; begin += kBlock) {
+    const int64_t count = std::min(kBlock, depth - begin);
+    const T* from = src + begin;
+    float* to = dst + begin * width;
+    if (std::min(lines, count) >= 8) {
+      transpose_lines(F32x8(), from, stride, lines, count, to, width);
+    } else if (std::min(lines, count) >= 4) {
+      transpose_lines(F32x4(), from, stride, lines, count, to, width);
+    } else {
+      for (int64_t i = 0; i < lines; ++i)
+        for (int64_t k = 0; k < count; ++k) to[k * width + i] = float(from[i * stride + k]);
+    }
+    for (int64_t k = 0; k < count && lines < width; ++k) std::fill(to + k * width + lines, to + (k + 1) * width, 0.0f);
+  }
+}
+
+/// A panel whose lines are columns of the source: dst[k * width + i] = src[k * stride + i], zero for i in
+/// [lines, width).
+template <class T>
+void pack_columns(const T* src, int64_t stride, int64_t lines, int64_t depth, float* dst, int64_t width) {
+  const F32x4 quad;
+  for (int64_t k = 0; k < depth; ++k) {
+    const T* from = src + k * stride;
+    float* to = dst + k * width;
+    int64_t i = 0;
+    for (; i + kLanes <= lines; i += kLanes) hn::StoreU(load_as_f32(F32(), from + i), F32(), to + i);
+    for (; i + 4 <= lines; i += 4) hn::StoreU(load_as_f32(quad, from + i), quad, to + i);
+    for (; i < lines; ++i) to[i] = float(from[i]);
+    for (; i < width; ++i) to[i] = 0;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace espalier
+HWY_AFTER_NAMESPACE();
+#endif  // per target

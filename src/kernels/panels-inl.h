@@ -1,0 +1,100 @@
+// The product of two packed panels, in registers: the innermost loop of matrix products and of attention.
+//   c[i][j] (+)= sum over k of a[k * rows + i] * b[k * kPanelColumns + j]
+// The sums of rows x kPanelColumns outputs stay in registers for the whole depth; each step of depth reads two vectors
+// of b and broadcasts `rows` numbers of a (van Zee, van de Geijn 2015, BLIS).
+#if defined(ESPALIER_KERNELS_PANELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ESPALIER_KERNELS_PANELS_INL_H_
+#undef ESPALIER_KERNELS_PANELS_INL_H_
+#else
+#define ESPALIER_KERNELS_PANELS_INL_H_
+#endif
+
+#include <utility>
+
+#include "kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace espalier {
+namespace HWY_NAMESPACE {
+
+constexpr int64_t kPanelColumns = 2 * kLanes;
+/// As many as leave registers for b and one broadcast: 2 * 14 + 3 of 32, or 2 * 6 + 3 of 16.
+constexpr int64_t kPanelRows = HWY_TARGET == HWY_AVX2 ? 6 : 14;
+
+/// Where a product goes.
+struct PanelOutput {
+  float* c;
+  int64_t stride;
+  int64_t columns;              ///< written, at most kPanelColumns
+  bool accumulate = false;      ///< adds to c
+  const float* bias = nullptr;  ///< [columns], added
+};
+
+/// Memory that the next product will read, brought closer meanwhile: the stream from the third-level cache or memory
+/// hides behind the arithmetic.
+struct Ahead {
+  const float* data = nullptr;
+  int64_t lines = 0;  ///< of 64 bytes, at most depth / 4
+};
+
+template <class Lanes>
+HWY_INLINE void write_sums(float* c, V sum, int64_t j, const PanelOutput& out, Lanes lanes) {
+  if (out.accumulate) sum = hn::Add(sum, load(c, lanes));
+  if (out.bias) sum = hn::Add(sum, load(out.bias + j, lanes));
+  store(c, sum, lanes);
+}
+
+template <int kRows>
+HWY_NOINLINE void multiply_panels(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int64_t depth,
+                                  const PanelOutput& out, Ahead ahead) {
+  V left[kRows], right[kRows];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+    left[i] = right[i] = hn::Zero(F32());
+    __builtin_prefetch(out.c + i * out.stride);
+    __builtin_prefetch(out.c + i * out.stride + out.columns - 1);
+  }
+  for (int64_t k = 0; k < depth; ++k) {
+    const V b0 = hn::Load(F32(), b), b1 = hn::Load(F32(), b + kLanes);
+    __builtin_prefetch(a + 16 * kRows);
+    if (k % 4 == 0 && k < 4 * ahead.lines) __builtin_prefetch(ahead.data + 4 * k, 0, 2);
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const V x = hn::Set(F32(), a[i]);
+      left[i] = hn::MulAdd(x, b0, left[i]);
+      right[i] = hn::MulAdd(x, b1, right[i]);
+    }
+    a += kRows;
+    b += kPanelColumns;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+    float* c = out.c + i * out.stride;
+    if (out.columns == kPanelColumns) {
+      write_sums(c, left[i], 0, out, Whole());
+      write_sums(c + kLanes, right[i], kLanes, out, Whole());
+    } else {
+      write_sums(c, left[i], 0, out, Tail{size_t(std::min(kLanes, out.columns))});
+      if (out.columns > kLanes) write_sums(c + kLanes, right[i], kLanes, out, Tail{size_t(out.columns - kLanes)});
+    }
+  }
+}
+
+using PanelProduct = void (*)(const float*, const float*, int64_t, const PanelOutput&, Ahead);
+
+template <int... kIndex>
+constexpr std::array<PanelProduct, sizeof...(kIndex)> panel_products(std::integer_sequence<int, kIndex...>) {
+  return {multiply_panels<kIndex + 1>...};
+}
+
+/// c of `rows` (1 ... kPanelRows) rows from a panel of as many rows and one of kPanelColumns columns.
+HWY_INLINE void multiply_panels(int64_t rows, const float* a, const float* b, int64_t depth, const PanelOutput& out,
+                                Ahead ahead = {}) {
+  static constexpr auto kProducts = panel_products(std::make_integer_sequence<int, int(kPanelRows)>());
+  kProducts[size_t(rows - 1)](a, b, depth, out, ahead);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace espalier
+HWY_AFTER_NAMESPACE();
+#endif  // per target
