@@ -47,21 +47,22 @@ build() {
   if [[ $# -gt 0 ]]; then
     known=$(ninja -C "build/$preset" -t targets all)
     for target in "$@"; do
-      if grep -q "^$target: phony" <<< "$known"; then wanted+=("$target"); fi
+      if grep -q "^$target: " <<< "$known"; then wanted+=("$target"); fi
     done
     [[ ${#wanted[@]} -gt 0 ]] || return 0
   fi
   ninja -C "build/$preset" -j "$jobs" "${wanted[@]}"
 }
 
-# run PRESET PROGRAM [FILTER]: one test program under a sanitizer.
+# run PRESET PROGRAM [FILTER]: one test program under a sanitizer, where the project has it.
 run() {
   local program=build/$1/$2
-  if [[ ! -x $program ]]; then
-    echo "$2 is not there"
-    return 0
-  fi
-  "$program" --gtest_brief=1 --gtest_filter="${3:-*}"
+  [[ -x $program ]] || return 0
+  echo "--- $2"
+  case $2 in
+    *_fuzz) "$program" ;;
+    *) "$program" --gtest_brief=1 --gtest_filter="${3:-*}" ;;
+  esac
 }
 
 # The tests that take long without finding more under a sanitizer.
@@ -71,11 +72,7 @@ address_sanitizer() {
   export ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
   local program status=0
   for program in "${address_tests[@]}"; do
-    echo "--- $program"
-    case $program in
-      *_fuzz) build/asan/"$program" || status=1 ;;
-      *) run asan "$program" "*:-$slow" || status=1 ;;
-    esac
+    run asan "$program" "*:-$slow" || status=1
   done
   return $status
 }

@@ -63,12 +63,19 @@ std::string read_file(const std::string& path, size_t max_bytes) {
 }
 
 void write_file_atomic(const std::string& path, std::string_view bytes) {
-  const std::string temporary = path + ".tmp";
-  FileWriter file(temporary);
+  struct Temporary {
+    std::string path;
+    bool renamed = false;
+    ~Temporary() {
+      if (!renamed) ::unlink(path.c_str());
+    }
+  } temporary{path + ".tmp"};
+  FileWriter file(temporary.path);
   file.write(bytes);
   file.close(true);
-  if (::rename(temporary.c_str(), path.c_str()) != 0)
-    throw errno_error("renaming " + temporary + " to " + path);
+  if (::rename(temporary.path.c_str(), path.c_str()) != 0)
+    throw errno_error("renaming " + temporary.path + " to " + path);
+  temporary.renamed = true;
   const size_t slash = path.rfind('/');
   sync_folder(slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash));
 }

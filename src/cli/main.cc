@@ -9,13 +9,13 @@
 
 namespace espalier {
 
-extern const Verb kList, kReport;
+extern const Verb kGenerate, kEval, kTokenize, kReport, kList;
 
 namespace {
 
 // A new verb is one row here.
 constexpr const Verb* kVerbs[] = {
-    &kReport, &kList,
+    &kGenerate, &kEval, &kTokenize, &kReport, &kList,
 };
 
 constexpr const char* kIntroduction = R"(espalier {}: the whole life of a language model in one program.

@@ -57,8 +57,13 @@ void RegexSplitter::split(std::string_view text, Span span, std::vector<Span>& p
     done = end;
   };
   for (size_t from = 0; from < size;) {
-    const int status =
-        pcre2_match(compiled_->code, subject, size, from, PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, match.data, nullptr);
+    const auto run = [&](uint32_t more) {
+      return pcre2_match(compiled_->code, subject, size, from, PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY | more, match.data,
+                         nullptr);
+    };
+    int status = run(0);
+    // The interpreter keeps its stack on the heap, so it can go where compiled code cannot.
+    if (status == PCRE2_ERROR_JIT_STACKLIMIT) status = run(PCRE2_NO_JIT);
     if (status == PCRE2_ERROR_NOMATCH) break;
     if (status < 0)
       throw error(Code::kUnsupported, "splitting text with the pattern \"{}\": {}", compiled_->pattern, reason(status));

@@ -96,6 +96,11 @@ TEST(Regex, GapsBetweenMatchesArePieces) {
   EXPECT_EQ(pieces_of(PreTokenizer({RegexSplitter("x*", "the test")}), "axb"), (Pieces{"a", "x", "b"}));
 }
 
+TEST(Regex, ALongMatchNeedsNoLargeStack) {
+  const std::string text(100000, 'a');
+  EXPECT_EQ(pieces_of(PreTokenizer({RegexSplitter("(?:a|b(c)?)+", "the test")}), text), Pieces{text});
+}
+
 TEST(Regex, ABadPatternIsAnErrorThatShowsIt) {
   try {
     RegexSplitter("a(b", "some.json");

@@ -1,0 +1,54 @@
+#include "cli/open_model.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/human.h"
+#include "formats/hf_folder.h"
+#include "models/load.h"
+
+namespace espalier {
+namespace {
+
+// bf16 only where nothing is lost by it: every matrix of the files is bf16.
+DType stored_dtype(const std::string& folder) {
+  const SafetensorsFolder files = open_weights(folder);
+  for (const std::string& name : files.names()) {
+    const TensorInfo& info = *files.find(name);
+    if (info.shape.rank() == 2 && info.dtype != DType::kBF16) return DType::kF32;
+  }
+  return DType::kBF16;
+}
+
+}  // namespace
+
+Tokenizer open_tokenizer(const std::string& model) {
+  const bool file = std::filesystem::is_regular_file(model);
+  return Tokenizer::load(file ? model : find_model_folder(model));
+}
+
+std::unique_ptr<Decoder> open_model(Terminal& terminal, const std::string& folder, const std::string& dtype) {
+  const Stopwatch watch;
+  const DType type = dtype == "auto" ? stored_dtype(folder) : parse_dtype(dtype);
+  auto model = load_model(terminal.context(), one_process_mesh(), folder, {.dtype = type});
+  terminal.log().info("{}: {} parameters, {} in memory, loaded in {}", folder,
+                      human_count(double(parameter_count(model->spec()))), dtype_name(type),
+                      human_duration(watch.seconds()));
+  return model;
+}
+
+std::string read_stdin() {
+  std::string text;
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t n = ::read(STDIN_FILENO, buffer, sizeof buffer);
+    if (n < 0) throw errno_error("reading standard input");
+    if (n == 0) return text;
+    text.append(buffer, size_t(n));
+  }
+}
+
+}  // namespace espalier
