@@ -1,12 +1,18 @@
 // `espalier list WHAT`: what there is, for people, for scripts (--json) and for the pages of docs/ (--markdown).
+#include <algorithm>
+#include <filesystem>
+
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/suggest.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "models/registry.h"
 #include "report/table.h"
+#include "train/train_config.h"
 
 namespace espalier {
 
@@ -24,16 +30,23 @@ struct Options {
   }
 };
 
-/// One list: a name, what is in it, and how it is made.
+/// One list: a name, what is in it, how it is made, and its page in docs/ if that is more than the table.
 struct List {
   const char* name;
   const char* summary;
   Table (*make)();
+  std::string (*page)() = nullptr;
 };
 
 Table list_verbs() {
   Table table({{"verb"}, {"summary"}});
   for (const Verb* verb : all_verbs()) table.row({verb->name, verb->summary});
+  return table;
+}
+
+Table list_models() {
+  Table table({{"model type"}, {"architecture"}, {"summary"}});
+  for (const Family* family : families()) table.row({family->model_type, family->architecture, family->summary});
   return table;
 }
 
@@ -44,12 +57,54 @@ Table list_errors() {
   return table;
 }
 
+std::string errors_page() {
+  return "# Errors\n\nOne table for the whole program: what went wrong, the exit status of `espalier` and the HTTP status "
+         "of its server.\nMade by `espalier list errors --markdown`.\n\n" +
+         list_errors().markdown();
+}
+
+Table list_config() {
+  Table table({{"setting"}, {"type"}, {"default"}, {"range"}, {"meaning"}});
+  TrainConfig config;
+  for (const FieldInfo& field : config_fields(ESP_CONFIG(config)))
+    table.row({field.path, field.type, field.value, field.range, field.help});
+  return table;
+}
+
+std::string config_page() {
+  TrainConfig config;
+  return "# Settings of `espalier train`\n\nA recipe is a TOML file with these sections. A flag `--section.key=value` "
+         "overrides it; what a run used is kept in its\n`config.toml`. Made by `espalier list config --markdown`.\n\n" +
+         config_markdown(ESP_CONFIG(config));
+}
+
+/// The first comment line of a recipe says what it is.
+Table list_recipes() {
+  namespace fs = std::filesystem;
+  Table table({{"recipe"}, {"summary"}});
+  std::vector<fs::path> files;
+  const fs::path installed = fs::read_symlink("/proc/self/exe").parent_path() / "../share/espalier/recipes";
+  for (const fs::path& folder : {fs::path("recipes"), installed.lexically_normal()})
+    if (fs::is_directory(folder))
+      for (const auto& entry : fs::directory_iterator(folder))
+        if (entry.path().extension() == ".toml") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  for (const fs::path& file : files) {
+    const std::string text = read_file(file, size_t{1} << 20), line = text.substr(0, text.find('\n'));
+    table.row({file, line.starts_with("# ") ? line.substr(2) : ""});
+  }
+  return table;
+}
+
 Table list_lists();
 
 // A new list is one row here.
 constexpr List kLists[] = {
     {"verbs", "the subcommands of espalier", list_verbs},
-    {"errors", "error codes with their exit and HTTP status", list_errors},
+    {"models", "model families that can be trained, read and written", list_models},
+    {"recipes", "recipes at hand for `espalier train`", list_recipes},
+    {"config", "every setting of a recipe", list_config, config_page},
+    {"errors", "error codes with their exit and HTTP status", list_errors, errors_page},
     {"lists", "these lists", list_lists},
 };
 
@@ -82,14 +137,19 @@ std::string as_json(const Table& table) {
 int run(Terminal& terminal, std::span<const std::string> args) {
   Options options;
   if (!read_args(terminal, kList, args, ESP_CONFIG(options))) return 0;
-  const Table table = find_list(options.what.empty() ? "lists" : options.what).make();
+  const List& list = find_list(options.what.empty() ? "lists" : options.what);
+  if (options.markdown && list.page) {
+    terminal.write(list.page());
+    return 0;
+  }
+  const Table table = list.make();
   terminal.write(options.json ? as_json(table) : options.markdown ? table.markdown() : table.text());
   return 0;
 }
 
 }  // namespace
 
-const Verb kList = {"list", "Look", "what there is: verbs, errors, models, ...", "[what]",
-                    "espalier list\nespalier list errors\nespalier list verbs --json", run};
+const Verb kList = {"list", "Look", "what there is: verbs, models, recipes, settings, errors", "[what]",
+                    "espalier list\nespalier list models\nespalier list config --markdown > docs/config.md", run};
 
 }  // namespace espalier
