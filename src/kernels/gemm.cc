@@ -41,12 +41,6 @@ int64_t even_part(int64_t n, int64_t most, int64_t unit) {
   return ceil_div(ceil_div(n, ceil_div(n, most)), unit) * unit;
 }
 
-/// `lines` rows of A in panels of nearly equal height, at most kPanelRows: no panel is padded.
-struct RowPanels {
-  int64_t lines, count = ceil_div(lines, kPanelRows);
-  int64_t begin(int64_t panel) const { return panel * (lines / count) + std::min(panel, lines % count); }
-};
-
 /// The part of the product between two barriers: rows x columns of C, one chunk of depth.
 struct Chunk {
   int64_t row, rows, column, columns, k, depth;
@@ -73,7 +67,7 @@ struct Product {
 
   void pack_a(const Chunk& chunk, int64_t panel) const {
     const RowPanels panels{chunk.rows};
-    const int64_t begin = panels.begin(panel), height = panels.begin(panel + 1) - begin;
+    const int64_t begin = panels.begin(panel), height = panels.height(panel);
     packer(args.a.dtype)(args.a, !args.a_transposed, chunk.row + begin, height, chunk,
                          packed_a + begin * chunk.depth, height);
   }
@@ -115,10 +109,10 @@ void Product::multiply_tile(const Chunk& chunk, int64_t row_panel, int64_t row_p
     out.accumulate = args.accumulate || chunk.k > 0;
     if (chunk.k == 0 && !args.bias.empty()) out.bias = args.bias.row<float>(0) + chunk.column + column;
     for (int64_t p = 0; p < row_panels; ++p) {
-      const int64_t row = panels.begin(row_panel + p), height = panels.begin(row_panel + p + 1) - row;
+      const int64_t row = panels.begin(row_panel + p), height = panels.height(row_panel + p);
       out.c = sums.row<float>(chunk.row + row) + chunk.column + column;
-      multiply_panels(height, packed_a + row * chunk.depth, b, chunk.depth, out,
-                      {b + panel_size + p * share * 16, std::min(share, chunk.depth / 4)});
+      const Ahead next{b + panel_size + p * share * 16, std::min(share, chunk.depth / 4)};
+      multiply_panels(height, {packed_a + row * chunk.depth, height, b, chunk.depth, next}, out);
     }
   }
 }

@@ -82,9 +82,9 @@ HWY_INLINE void transpose_lines(Tag tag, const T* src, int64_t stride, int64_t l
   }
 }
 
-/// A panel whose lines are rows of the source: dst[k * width + i] = src[i * stride + k], zero for i in [lines, width).
+/// dst[k * width + i] = src[i * stride + k] for i in [0, lines), k in [0, depth).
 template <class T>
-void pack_rows(const T* src, int64_t stride, int64_t lines, int64_t depth, float* dst, int64_t width) {
+void transpose(const T* src, int64_t stride, int64_t lines, int64_t depth, float* dst, int64_t width) {
   constexpr int64_t kBlock = 64;  // of depth: keeps the written block in the first cache
   for (int64_t begin = 0; begin < depth; begin += kBlock) {
     const int64_t count = std::min(kBlock, depth - begin);
@@ -98,8 +98,14 @@ void pack_rows(const T* src, int64_t stride, int64_t lines, int64_t depth, float
       for (int64_t i = 0; i < lines; ++i)
         for (int64_t k = 0; k < count; ++k) to[k * width + i] = float(from[i * stride + k]);
     }
-    for (int64_t k = 0; k < count && lines < width; ++k) std::fill(to + k * width + lines, to + (k + 1) * width, 0.0f);
   }
+}
+
+/// A panel whose lines are rows of the source: dst[k * width + i] = src[i * stride + k], zero for i in [lines, width).
+template <class T>
+void pack_rows(const T* src, int64_t stride, int64_t lines, int64_t depth, float* dst, int64_t width) {
+  transpose(src, stride, lines, depth, dst, width);
+  for (int64_t k = 0; k < depth && lines < width; ++k) std::fill(dst + k * width + lines, dst + (k + 1) * width, 0.0f);
 }
 
 /// A panel whose lines are columns of the source: dst[k * width + i] = src[k * stride + i], zero for i in

@@ -1,5 +1,5 @@
 // The product of two packed panels, in registers: the innermost loop of matrix products and of attention.
-//   c[i][j] (+)= sum over k of a[k * rows + i] * b[k * kPanelColumns + j]
+//   c[i][j] (+)= sum over k of a[k * a_step + i] * b[k * kPanelColumns + j]      0 <= i < rows, 0 <= j < kPanelColumns
 // The sums of rows x kPanelColumns outputs stay in registers for the whole depth; each step of depth reads two vectors
 // of b and broadcasts `rows` numbers of a (van Zee, van de Geijn 2015, BLIS).
 #if defined(ESPALIER_KERNELS_PANELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -9,6 +9,7 @@
 #define ESPALIER_KERNELS_PANELS_INL_H_
 #endif
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/simd-inl.h"
@@ -21,20 +22,29 @@ constexpr int64_t kPanelColumns = 2 * kLanes;
 /// As many as leave registers for b and one broadcast: 2 * 14 + 3 of 32, or 2 * 6 + 3 of 16.
 constexpr int64_t kPanelRows = HWY_TARGET == HWY_AVX2 ? 6 : 14;
 
-/// Where a product goes.
-struct PanelOutput {
-  float* c;
-  int64_t stride;
-  int64_t columns;              ///< written, at most kPanelColumns
-  bool accumulate = false;      ///< adds to c
-  const float* bias = nullptr;  ///< [columns], added
-};
-
 /// Memory that the next product will read, brought closer meanwhile: the stream from the third-level cache or memory
 /// hides behind the arithmetic.
 struct Ahead {
   const float* data = nullptr;
   int64_t lines = 0;  ///< of 64 bytes, at most depth / 4
+};
+
+/// What is multiplied.
+struct PanelOperands {
+  const float* a;
+  int64_t a_step;  ///< from one step of depth to the next: the height of a packed panel, the row of a plain matrix
+  const float* b;  ///< 64-byte aligned
+  int64_t depth;
+  Ahead ahead = {};
+};
+
+/// Where the product goes.
+struct PanelOutput {
+  float* c;
+  int64_t stride;
+  int64_t columns = kPanelColumns;  ///< written, at most kPanelColumns
+  bool accumulate = false;          ///< adds to c
+  const float* bias = nullptr;      ///< [columns], added
 };
 
 template <class Lanes>
@@ -45,8 +55,7 @@ HWY_INLINE void write_sums(float* c, V sum, int64_t j, const PanelOutput& out, L
 }
 
 template <int kRows>
-HWY_NOINLINE void multiply_panels(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int64_t depth,
-                                  const PanelOutput& out, Ahead ahead) {
+HWY_NOINLINE void multiply_panels(const PanelOperands& in, const PanelOutput& out) {
   V left[kRows], right[kRows];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
@@ -54,9 +63,12 @@ HWY_NOINLINE void multiply_panels(const float* HWY_RESTRICT a, const float* HWY_
     __builtin_prefetch(out.c + i * out.stride);
     __builtin_prefetch(out.c + i * out.stride + out.columns - 1);
   }
+  const float *HWY_RESTRICT a = in.a, *HWY_RESTRICT b = in.b;
+  const int64_t a_step = in.a_step, depth = in.depth;
+  const Ahead ahead = in.ahead;
   for (int64_t k = 0; k < depth; ++k) {
     const V b0 = hn::Load(F32(), b), b1 = hn::Load(F32(), b + kLanes);
-    __builtin_prefetch(a + 16 * kRows);
+    __builtin_prefetch(a + 16 * a_step);
     if (k % 4 == 0 && k < 4 * ahead.lines) __builtin_prefetch(ahead.data + 4 * k, 0, 2);
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
@@ -64,7 +76,7 @@ HWY_NOINLINE void multiply_panels(const float* HWY_RESTRICT a, const float* HWY_
       left[i] = hn::MulAdd(x, b0, left[i]);
       right[i] = hn::MulAdd(x, b1, right[i]);
     }
-    a += kRows;
+    a += a_step;
     b += kPanelColumns;
   }
 #pragma GCC unroll 16
@@ -80,19 +92,25 @@ HWY_NOINLINE void multiply_panels(const float* HWY_RESTRICT a, const float* HWY_
   }
 }
 
-using PanelProduct = void (*)(const float*, const float*, int64_t, const PanelOutput&, Ahead);
+using PanelProduct = void (*)(const PanelOperands&, const PanelOutput&);
 
 template <int... kIndex>
 constexpr std::array<PanelProduct, sizeof...(kIndex)> panel_products(std::integer_sequence<int, kIndex...>) {
   return {multiply_panels<kIndex + 1>...};
 }
 
-/// c of `rows` (1 ... kPanelRows) rows from a panel of as many rows and one of kPanelColumns columns.
-HWY_INLINE void multiply_panels(int64_t rows, const float* a, const float* b, int64_t depth, const PanelOutput& out,
-                                Ahead ahead = {}) {
+/// The product for `rows` rows, 1 ... kPanelRows.
+HWY_INLINE void multiply_panels(int64_t rows, const PanelOperands& in, const PanelOutput& out) {
   static constexpr auto kProducts = panel_products(std::make_integer_sequence<int, int(kPanelRows)>());
-  kProducts[size_t(rows - 1)](a, b, depth, out, ahead);
+  kProducts[size_t(rows - 1)](in, out);
 }
+
+/// `lines` rows of an operand in panels of nearly equal height, at most kPanelRows: no panel is padded.
+struct RowPanels {
+  int64_t lines, count = (lines + kPanelRows - 1) / kPanelRows;
+  int64_t begin(int64_t panel) const { return panel * (lines / count) + std::min(panel, lines % count); }
+  int64_t height(int64_t panel) const { return begin(panel + 1) - begin(panel); }
+};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace espalier
