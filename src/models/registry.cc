@@ -17,8 +17,23 @@ namespace {
 constexpr const Family* kFamilies[] = {&kGpt2Family, &kLlamaFamily, &kMistralFamily};
 constexpr std::string_view kOwn = "espalier_";
 
-// GPT-2's config has no window and nobody's has MegaScale's parallel block.
-bool needs_own_type(const ArchSpec& s) { return s.parallel_block || (s.window > 0 && s.family == "gpt2"); }
+// The family whose own config.json can say all of the spec: Llama's has no window; Mistral's has one, and is otherwise
+// Llama's without biases.
+std::string_view written_family(const ArchSpec& s) {
+  const bool biases = s.qkv_bias || s.out_bias || s.ffn_bias;
+  return s.family == "llama" && s.window > 0 && !s.parallel_block && !biases ? "mistral" : std::string_view(s.family);
+}
+
+// Nobody's config.json has MegaScale's parallel block, and only Mistral's a window.
+bool needs_own_type(const ArchSpec& s) { return s.parallel_block || (s.window > 0 && written_family(s) != "mistral"); }
+
+// One id, or the first of several.
+std::optional<int64_t> token_id(const Json& config, const char* key) {
+  auto found = config.find(key);
+  if (found == config.end()) return std::nullopt;
+  const Json& id = found->is_array() && !found->empty() ? found->front() : *found;
+  return id.is_number_integer() ? std::optional(id.get<int64_t>()) : std::nullopt;
+}
 
 }  // namespace
 
@@ -47,15 +62,14 @@ ArchSpec read_config(const Json& config, const std::string& what) {
     spec.parallel_block = json_get_or<bool>(config, "parallel_block", false, what);
     spec.window = json_get_or<int64_t>(config, "sliding_window", 0, what);
   }
-  for (auto [key, field] : {std::pair{"bos_token_id", &spec.bos}, std::pair{"eos_token_id", &spec.eos}})
-    if (const auto found = config.find(key); found != config.end() && found->is_number_integer())
-      *field = found->get<int64_t>();
+  spec.bos = token_id(config, "bos_token_id");
+  spec.eos = token_id(config, "eos_token_id");
   validate(spec, what);
   return spec;
 }
 
 OrderedJson write_config(const ArchSpec& spec, DType dtype) {
-  const Family& f = family(spec.family, "writing config.json");
+  const Family& f = family(written_family(spec), "writing config.json");
   OrderedJson config;
   if (needs_own_type(spec)) {
     config["model_type"] = std::string(kOwn) + f.model_type;

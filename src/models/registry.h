@@ -37,8 +37,9 @@ const Family& family(std::string_view model_type, const std::string& what);
 
 /// config.json to spec. Accepts our own "espalier_X" types: family X with parallel_block and sliding_window.
 ArchSpec read_config(const Json& config, const std::string& what);
-/// Spec to config.json. A spec that the family's own type cannot express (a parallel block, GPT-2 with a window) is
-/// written as "espalier_X", which other programs refuse instead of computing something else.
+/// Spec to config.json. Llama with a window is written as Mistral. What no family's own type can express (a parallel
+/// block, GPT-2 with a window) is written as "espalier_X", which other programs refuse instead of computing something
+/// else.
 OrderedJson write_config(const ArchSpec& spec, DType dtype);
 
 /// "layers.3.attention.qkv.weight" to 3 and "attention.qkv.weight"; -1 and the whole name outside layers.
