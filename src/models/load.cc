@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "formats/safetensors.h"
+#include "formats/hf_folder.h"
 #include "models/registry.h"
 
 namespace espalier {
@@ -88,15 +88,38 @@ void check_finite(Context& ctx, const Source& s, const std::string& path) {
                 "diverged", path, s.name);
 }
 
-void refuse_unknown(const SafetensorsFolder& files, const std::set<std::string>& used, const Decoder& model,
-                    const std::string& path) {
-  const Family& f = family(model.spec().family, path);
+std::vector<Source> sources_of(const SafetensorsFolder& files, const ArchSpec& spec, const WeightInfo& w,
+                               const std::string& path) {
+  const Shape whole = w.rows > 0 ? Shape{w.rows, w.cols} : Shape{w.cols};
+  std::vector<Source> sources;
+  for (const TensorPart& part : family(spec.family, path).parts(spec, w.name))
+    sources.push_back(find_source(files, part, whole, path));
+  return sources;
+}
+
+// The files hold what the spec asks for, and nothing else. Asked before memory is taken: a config.json may lie.
+void check_names_and_shapes(const SafetensorsFolder& files, const ArchSpec& spec, const std::string& path) {
+  std::set<std::string> used;
+  for (const WeightInfo& w : weight_list(spec))
+    for (const Source& source : sources_of(files, spec, w, path)) used.insert(source.name);
   for (const std::string& name : files.names()) {
-    if (used.contains(name) || f.ignored(name)) continue;
-    if (model.spec().tied_head && name == "lm_head.weight") continue;  // some writers keep the tied copy
+    if (used.contains(name) || family(spec.family, path).ignored(name)) continue;
+    if (spec.tied_head && name == "lm_head.weight") continue;  // some writers keep the tied copy
     throw error(Code::kUnsupported, "reading {}: tensor {} has no place in the {} architecture that config.json "
-                "describes", path, name, f.model_type);
+                "describes", path, name, spec.family);
   }
+}
+
+void fill(Context& ctx, Decoder& model, const SafetensorsFolder& files, const std::string& path) {
+  for (Param& p : model.params()) {
+    const bool vector = p.shape().rank() == 1;
+    const WeightInfo info{p.name, vector ? 0 : p.shape()[0], p.shape()[vector ? 0 : 1]};
+    for (const Source& source : sources_of(files, model.spec(), info, path)) {
+      check_finite(ctx, source, path);
+      copy_in(ctx, source, p.master ? p.master : p.compute_copy);
+    }
+  }
+  model.refresh_copies(ctx);
 }
 
 }  // namespace
@@ -108,25 +131,18 @@ ArchSpec load_spec(const std::string& path) {
 
 std::unique_ptr<Decoder> load_model(Context& ctx, const Mesh& mesh, const std::string& path,
                                     const LoadOptions& options) {
-  auto model = std::make_unique<Decoder>(load_spec(path), mesh, options.dtype, options.train);
-  load_weights(ctx, *model, path);
+  const ArchSpec spec = load_spec(path);
+  const SafetensorsFolder files = open_weights(path);
+  check_names_and_shapes(files, spec, path);
+  auto model = std::make_unique<Decoder>(spec, mesh, options.dtype, options.train);
+  fill(ctx, *model, files, path);
   return model;
 }
 
 void load_weights(Context& ctx, Decoder& model, const std::string& path) {
-  const SafetensorsFolder files = SafetensorsFolder::open(path);
-  const Family& f = family(model.spec().family, path);
-  std::set<std::string> used;
-  for (Param& p : model.params()) {
-    for (const TensorPart& part : f.parts(model.spec(), p.name)) {
-      const Source source = find_source(files, part, p.shape(), path);
-      check_finite(ctx, source, path);
-      copy_in(ctx, source, p.master ? p.master : p.compute_copy);
-      used.insert(source.name);
-    }
-  }
-  refuse_unknown(files, used, model, path);
-  model.refresh_copies(ctx);
+  const SafetensorsFolder files = open_weights(path);
+  check_names_and_shapes(files, model.spec(), path);
+  fill(ctx, model, files, path);
 }
 
 }  // namespace espalier

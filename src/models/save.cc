@@ -67,7 +67,8 @@ bool is_weights(const fs::path& file) {
 void swap_folders(const fs::path& from, const fs::path& to) {
   if (!fs::exists(to)) return fs::rename(from, to);
   for (const auto& entry : fs::directory_iterator(to))
-    if (!is_weights(entry.path())) fs::copy(entry.path(), from / entry.path().filename());
+    if (!is_weights(entry.path()))
+      fs::copy(entry.path(), from / entry.path().filename(), fs::copy_options::recursive);
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
     // A file system without exchange: the old folder steps aside first.
     const fs::path old = to.string() + ".old";
@@ -80,7 +81,8 @@ void swap_folders(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-void save_model(Context& ctx, const Decoder& model, const std::string& folder, const SaveOptions& options) {
+void save_model(Context& ctx, const Decoder& model, const std::string& folder_given, const SaveOptions& options) {
+  const std::string folder = folder_given.substr(0, folder_given.find_last_not_of('/') + 1);
   const std::string temporary = folder + ".tmp";
   std::error_code status;
   fs::remove_all(temporary, status);
@@ -93,7 +95,13 @@ void save_model(Context& ctx, const Decoder& model, const std::string& folder, c
   for (const Piece& piece : pieces) writer.write(piece.part.name, convert(ctx, piece, options.dtype));
   writer.finish();
   write_file_atomic(temporary + "/config.json", write_config(model.spec(), options.dtype).dump(2) + "\n");
-  swap_folders(temporary, folder);
+  try {
+    swap_folders(temporary, folder);
+  } catch (const fs::filesystem_error& e) {
+    const bool full = e.code() == std::errc::no_space_on_device;
+    throw error(full ? Code::kNoSpace : Code::kIo, "putting the model written at {} in the place of {}: {}", temporary,
+                folder, e.code().message());
+  }
 }
 
 }  // namespace espalier
