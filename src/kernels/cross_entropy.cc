@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include <hwy/cache_control.h>
+
 #include "kernels/element.h"
 #include "kernels/entries.h"
 #include "kernels/pieces.h"
@@ -31,17 +33,14 @@ SoftmaxSum softmax_sum(const float* x, int64_t cols) {
   for (int64_t at = 0; at < cols; at += kBlock) {
     const float* block = x + at;
     const int64_t n = std::min(kBlock, cols - at);
-    V highest = splat(r.max);
-    for_vectors(n, [&](int64_t c, auto lanes) HWY_ATTR {
-      highest = hn::Max(highest, keep(load(block + c, lanes), r.max, lanes));
-    });
-    const float max = hn::GetLane(hn::MaxOfLanes(F32(), highest));
+    const float max = max_vectors(n, r.max, [&](int64_t c, auto lanes) HWY_ATTR { return load(block + c, lanes); });
     if (max > r.max) {
       r.sum *= std::exp(double(r.max) - max);
       r.max = max;
     }
     const V center = splat(r.max);
     r.sum += sum_vectors<1>(n, [&](int64_t c, auto lanes, V* sums) HWY_ATTR {
+      hwy::Prefetch(block + kBlock + c);  // the next block arrives while this one is computed on
       sums[0] = hn::Add(sums[0], keep(exp(hn::Sub(load(block + c, lanes), center)), 0, lanes));
     })[0];
   }

@@ -87,18 +87,19 @@ HWY_INLINE void philox_blocks(const Rng& rng, uint64_t first, uint32_t* words) {
 void dropout_run(const DropoutArgs& a, int64_t row, int64_t begin, int64_t count) {
   const V scale = splat(1 / (1 - a.p)), p = splat(a.p);
   const hn::RebindToSigned<U32> i32;
-  constexpr int64_t kChunk = 3 * kLanes;  // elements that four vectors of words cover wherever a chunk begins
-  uint32_t words[4 * kLanes];
-  const uint64_t first = uint64_t(row * a.x.cols + begin);
+  uint32_t words[5 * kLanes] = {};  // four vectors, and what the last load of a chunk reads beyond them
+  const auto first = uint64_t(row * a.x.cols + begin);
   visit_float(a.x.dtype, [&](auto tx) HWY_ATTR {
     visit_float(a.y.dtype, [&](auto ty) HWY_ATTR {
       const auto* x = a.x.row<decltype(tx)>(row) + begin;
       auto* y = a.y.row<decltype(ty)>(row) + begin;
-      for (int64_t at = 0; at < count; at += kChunk) {
+      for (int64_t at = 0, size; at < count; at += size) {
         const uint64_t index = first + uint64_t(at);
+        const auto skip = int64_t(index % 4);  // a run may begin within a block, later chunks do not
+        size = std::min(4 * kLanes - skip, count - at);
         philox_blocks(a.rng, index / 4, words);
-        for_vectors(std::min(kChunk, count - at), [&](int64_t c, auto lanes) HWY_ATTR {
-          const auto bits = hn::ShiftRight<8>(hn::LoadU(U32(), words + index % 4 + c));
+        for_vectors(size, [&](int64_t c, auto lanes) HWY_ATTR {
+          const auto bits = hn::ShiftRight<8>(hn::LoadU(U32(), words + skip + c));
           const V uniform = hn::Mul(hn::ConvertTo(F32(), hn::BitCast(i32, bits)), splat(0x1p-24f));
           const V kept = hn::Mul(load(x + at + c, lanes), scale);
           store(y + at + c, hn::IfThenElseZero(hn::Ge(uniform, p), kept), lanes);

@@ -133,6 +133,22 @@ HWY_INLINE std::array<float, K> sum_vectors(int64_t n, const Add& add) {
   return sums;
 }
 
+/// The largest of `lowest` and value(i, lanes) for i in [0, n). NaN may be passed over.
+template <class Value>
+HWY_INLINE float max_vectors(int64_t n, float lowest, const Value& value) {
+  V a = splat(lowest), b = a, c = a, d = a;
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    a = hn::Max(a, value(i, Whole()));
+    b = hn::Max(b, value(i + kLanes, Whole()));
+    c = hn::Max(c, value(i + 2 * kLanes, Whole()));
+    d = hn::Max(d, value(i + 3 * kLanes, Whole()));
+  }
+  for (; i + kLanes <= n; i += kLanes) a = hn::Max(a, value(i, Whole()));
+  if (i < n) b = hn::Max(b, keep(value(i, Tail{size_t(n - i)}), lowest, Tail{size_t(n - i)}));
+  return hn::GetLane(hn::MaxOfLanes(F32(), hn::Max(hn::Max(a, b), hn::Max(c, d))));
+}
+
 /// A sum of squares in f64, where neither large numbers overflow nor long sums lose digits.
 class SquareSum {
  public:
