@@ -1,9 +1,33 @@
 #include "kernels/attention.h"
 
+#include "kernels/finite_difference.h"
 #include "kernels/op_case.h"
 
 namespace espalier {
 namespace {
+
+/// sum(dout * attention(q, k, v)) written down once more in f64; x = (q, k, v).
+double weighted_attention(const AttentionShape& s, const std::vector<double>& x, const std::vector<double>& dout) {
+  const int64_t n = s.sequences * s.rows, D = s.head_size, width = s.heads * D, kv_width = s.kv_heads * D;
+  const double *q = x.data(), *k = q + n * width, *v = k + n * kv_width;
+  double sum = 0;
+  for (int64_t row = 0; row < n; ++row)
+    for (int64_t h = 0; h < s.heads; ++h) {
+      const int64_t at = row * width + h * D, kv = h / (s.heads / s.kv_heads) * D, start = row / s.rows * s.rows;
+      double total = 0, weighted = 0;
+      for (int64_t j = start + s.first_key[row]; j <= row; ++j) {
+        double score = 0, dot = 0;
+        for (int64_t d = 0; d < D; ++d) {
+          score += q[at + d] * k[j * kv_width + kv + d];
+          dot += dout[size_t(at + d)] * v[j * kv_width + kv + d];
+        }
+        total += std::exp(double(s.scale) * score);
+        weighted += std::exp(double(s.scale) * score) * dot;
+      }
+      sum += weighted / total;
+    }
+  return sum;
+}
 
 enum class Mask { kCausal, kWindow, kDocuments };
 
@@ -50,6 +74,34 @@ class Attention : public OpTest {
     });
   }
 
+  /// out and lse are those of the inputs, so that the weights add up to one.
+  void check_backward(const Case& c) {
+    SCOPED_TRACE(name(c));
+    const int64_t n = c.sequences * c.rows, width = c.heads * c.head_size, kv_width = c.kv_heads * c.head_size;
+    check([&](OpRun& op) {
+      AttentionBackwardArgs a;
+      a.shape = shape(c);
+      a.q = op.input(c.dtype, n, width);
+      a.k = op.input(c.dtype, n, kv_width);
+      a.v = op.input(c.dtype, n, kv_width);
+      a.dout = op.input(c.dtype, n, width);
+      std::vector<uint8_t> out(size_t(n * width * dtype_size(c.dtype)));
+      std::vector<float> lse(size_t(c.heads * n));
+      const Mat out_mat{out.data(), c.dtype, n, width, width};
+      reference_kernels().attention_forward(op.ctx, {a.shape, a.q, a.k, a.v, out_mat, mat(lse.data(), c.heads, n)});
+      a.out = out_mat;
+      a.lse = mat(lse.data(), c.heads, n);
+      // |dP - delta| is some sqrt(D) and rarely more than twice that; a sum over the queries that see a key has weights
+      // that add up to at most the rows, each with the error of a weight.
+      const double size = 2 * std::sqrt(double(c.head_size)), group = double(c.heads / c.kv_heads);
+      const double bound = 2 * weight_error(c) * size * std::sqrt(double(c.rows) * group);
+      a.dq = op.output(c.dtype, n, width, {.absolute = bound});
+      a.dk = op.output(c.dtype, n, kv_width, {.absolute = bound});
+      a.dv = op.output(c.dtype, n, kv_width, {.absolute = bound});
+      op.kernels.attention_backward(op.ctx, a);
+    });
+  }
+
   std::vector<int32_t> first_key_;
 };
 
@@ -70,6 +122,48 @@ TEST_F(Attention, ForwardWithMasksAndSharedHeads) {
 }
 
 TEST_F(Attention, ForwardOverSeveralBlocksOfKeys) { check_forward({1, 1100, 1, 1, 4}); }
+
+TEST_F(Attention, BackwardForEveryLength) {
+  for (int64_t rows : tails()) check_backward({1, rows, 2, 1, 8});
+}
+
+TEST_F(Attention, BackwardForEveryHeadSize) {
+  for (int64_t size : {1, 3, 4, 8, 12, 16, 24, 40, 64, 72, 128}) check_backward({1, 37, 1, 1, size});
+}
+
+TEST_F(Attention, BackwardWithMasksAndSharedHeads) {
+  for (Mask mask : {Mask::kCausal, Mask::kWindow, Mask::kDocuments})
+    for (DType dtype : {DType::kF32, DType::kBF16}) {
+      check_backward({2, 45, 4, 2, 16, mask, dtype});
+      check_backward({1, 300, 1, 1, 8, mask, dtype});
+    }
+}
+
+TEST_F(Attention, BackwardInSeveralChunksOfKeys) { check_backward({1, 600, 2, 1, 4}); }
+
+// The reference's own gradients, against differences of sum(dout * attention(q, k, v)) in f64.
+TEST_F(Attention, ReferenceBackwardMatchesDifferences) {
+  const Case c{2, 5, 2, 1, 3, Mask::kCausal};
+  AttentionShape s = shape(c);
+  for (int i : {3, 8, 9}) first_key_[size_t(i)] = 2;
+  s.first_key = first_key_.data();
+  const int64_t n = c.sequences * c.rows, width = c.heads * c.head_size, kv_width = c.kv_heads * c.head_size;
+  const size_t q_size = size_t(n * width), kv_size = size_t(n * kv_width);
+  const std::vector<double> all = random_f32(1, q_size + 2 * kv_size), dout = random_f32(2, q_size);
+  const auto value = [&](const std::vector<double>& x) { return weighted_attention(s, x, dout); };
+  const std::vector<double> want = numeric_gradient(value, all);
+
+  std::vector<float> x = to_f32(all), dx(x.size()), weights = to_f32(dout), out(q_size), lse(size_t(c.heads * n));
+  Context ctx{one_, silent_log(), Isa::kReference, {}};
+  const ConstMat q = mat(x.data(), n, width), k = mat(&x[q_size], n, kv_width),
+                 v = mat(&x[q_size + kv_size], n, kv_width);
+  reference_kernels().attention_forward(ctx, {s, q, k, v, mat(out.data(), n, width), mat(lse.data(), c.heads, n)});
+  reference_kernels().attention_backward(
+      ctx, {s, q, k, v, mat(out.data(), n, width), mat(lse.data(), c.heads, n), mat(weights.data(), n, width),
+            mat(dx.data(), n, width), mat(&dx[q_size], n, kv_width), mat(&dx[q_size + kv_size], n, kv_width)});
+  // out and lse were rounded to f32; gradients are below 10.
+  for (size_t i = 0; i < dx.size(); ++i) EXPECT_NEAR(dx[i], want[i], 1e-5) << i;
+}
 
 }  // namespace
 }  // namespace espalier
