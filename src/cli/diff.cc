@@ -24,7 +24,7 @@ struct Options {
   int64_t top = 20;
   bool json = false;
   void visit(Fields& f) {
-    f.field("models", models, "two models or more, each compared with the first: folders, checkpoints, .safetensors files");
+    f.field("models", models, "two or more: model folders, checkpoints, .safetensors; each is compared with the first");
     f.field("top", top, "tensors shown, the farthest first; 0: all that differ", 0);
     f.field("json", json, "one object a pair: a, b, identical, relative_l2, same, tensors");
   }
@@ -103,7 +103,7 @@ void print(Terminal& terminal, const std::string& a, const std::string& b, const
 int run(Terminal& terminal, std::span<const std::string> args) {
   Options options;
   if (!read_args(terminal, kDiff, args, ESP_CONFIG(options))) return 0;
-  if (options.models.size() < 2) throw Error(Code::kUsage, "diff needs two models or more; usage: espalier diff A B...");
+  if (options.models.size() < 2) throw Error(Code::kUsage, "diff needs two models or more: espalier diff A B...");
   const SafetensorsFolder first = open_tensors(options.models[0]);
   bool identical = true;
   for (size_t i = 1; i < options.models.size(); ++i) {
