@@ -80,12 +80,15 @@ function(esp_program)
   endif()
 endfunction()
 
-# tests/*_test.cc cross folders, a program each.
+# tests/X_test.cc cross folders, a program each; what is too long for one file is in tests/X/*.cc.
 function(esp_cross_folder_tests)
   file(GLOB tests CONFIGURE_DEPENDS tests/*_test.cc)
   foreach(test ${tests})
     get_filename_component(name ${test} NAME_WE)
-    esp_test(${name} ${test})
+    string(REGEX REPLACE "_test$" "" folder ${name})
+    file(GLOB parts CONFIGURE_DEPENDS tests/${folder}/*.cc)
+    esp_test(${name} ${test} ${parts})
+    target_include_directories(${name} PRIVATE tests)
   endforeach()
   # tests/e2e/X_test.sh drive the real program.
   file(GLOB scripts CONFIGURE_DEPENDS tests/e2e/*_test.sh)

@@ -43,7 +43,7 @@ void expect_error(Code code, const std::string& part, F&& fn) {
   try {
     fn();
     ADD_FAILURE() << "no error; expected one with: " << part;
-  } catch (const Error& e) {
+  } catch (const Error& e) {  // the edge: the error is what is tested
     EXPECT_EQ(code_info(e.code()).name, code_info(code).name) << e.what();
     EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
   }
