@@ -143,7 +143,8 @@ TEST(Config, FlagErrors) {
   EXPECT_EQ(flag_error("seed", "99999999999999999999"),
             "--seed=99999999999999999999: expected an integer, 0 to 1073741824");
   EXPECT_EQ(flag_error("resume", "yes"), "--resume=yes: expected true or false");
-  EXPECT_EQ(flag_error("optim.sched", "wsd"), "--optim.sched: unknown key 'optim.sched' (did you mean 'optim.schedule'?)");
+  EXPECT_EQ(flag_error("optim.sched", "wsd"),
+            "--optim.sched: unknown key 'optim.sched' (did you mean 'optim.schedule'?)");
   EXPECT_EQ(flag_error("out", "\xff\xfe"), "--out=\xff\xfe: expected a text");
 }
 

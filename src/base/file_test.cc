@@ -140,7 +140,8 @@ TEST_F(FileTest, HashesOfPiecesAndTheWholeAgree) {
   EXPECT_EQ(hash64("", 0), 0x2D06800538D394C2u);
   const std::string bytes = noise(100000);
   Hasher hasher;
-  for (size_t i = 0; i < bytes.size(); i += 777) hasher.update(bytes.data() + i, std::min<size_t>(777, bytes.size() - i));
+  for (size_t i = 0; i < bytes.size(); i += 777)
+    hasher.update(bytes.data() + i, std::min<size_t>(777, bytes.size() - i));
   EXPECT_EQ(hasher.digest(), hash64(bytes));
   EXPECT_NE(hash64(bytes, 1), hash64(bytes));
   EXPECT_EQ(hex64(0xabc), "0000000000000abc");

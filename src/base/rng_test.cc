@@ -24,7 +24,8 @@ TEST(Rng, ANumberDependsOnItsPlaceAlone) {
   std::set<uint32_t> firsts;
   for (uint64_t seed : {7, 8})
     for (Purpose purpose : {Purpose::kInit, Purpose::kDropout, Purpose::kTest})
-      for (uint64_t stream : {uint64_t{3}, uint64_t{4}, uint64_t{3} << 40}) firsts.insert(Rng(seed, purpose, stream).u32(0));
+      for (uint64_t stream : {uint64_t{3}, uint64_t{4}, uint64_t{3} << 40})
+        firsts.insert(Rng(seed, purpose, stream).u32(0));
   EXPECT_EQ(firsts.size(), 18u) << "streams of different seeds, purposes or steps share their numbers";
 }
 
@@ -49,7 +50,8 @@ TEST(Rng, UniformIsUniform) {
   }
   // Chi-squared with 99 degrees of freedom: mean 99, deviation sqrt(198) = 14; five deviations either side.
   double chi2 = 0;
-  for (const int count : counts) chi2 += (count - kDraws / kCells) * double(count - kDraws / kCells) / (kDraws / kCells);
+  for (const int count : counts)
+    chi2 += (count - kDraws / kCells) * double(count - kDraws / kCells) / (kDraws / kCells);
   EXPECT_GT(chi2, 99 - 5 * 14.1);
   EXPECT_LT(chi2, 99 + 5 * 14.1);
 }

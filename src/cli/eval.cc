@@ -32,7 +32,8 @@ struct Options {
     f.field("tokens", tokens, "token shards to predict, instead of a text");
     f.field("context", context, "tokens of a chunk; the second half of each is scored", 3);
     f.field("max_chunks", max_chunks, "use the first so many chunks only; 0: all", 0);
-    f.field("per_token", per_token, "one object {i, id, nll} a line for each scored token; the result behind them with --json");
+    f.field("per_token", per_token,
+            "one object {i, id, nll} a line for each scored token; the result behind them with --json");
     f.choice("dtype", dtype, {"f32", "bf16", "auto"}, "of products; auto: bf16 where the files are");
     f.field("json", json, "the result as one object: ppl, nll (mean, in nats), tokens_scored, chunks");
   }
@@ -70,8 +71,8 @@ void print(Terminal& terminal, const Options& options, const Perplexity& p) {
       {"ppl", p.ppl}, {"nll", p.nll}, {"tokens_scored", p.tokens_scored}, {"chunks", p.chunks}};
   if (options.json) return terminal.write(object.dump() + "\n");
   const std::string words =
-      fmt::format("perplexity {:.4f} ({:.4f} nats, {:.4f} bits a token) over {} tokens of {} chunks of {}", p.ppl, p.nll,
-                  p.nll / std::log(2.0), p.tokens_scored, p.chunks, options.context);
+      fmt::format("perplexity {:.4f} ({:.4f} nats, {:.4f} bits a token) over {} tokens of {} chunks of {}", p.ppl,
+                  p.nll, p.nll / std::log(2.0), p.tokens_scored, p.chunks, options.context);
   if (options.per_token)
     terminal.log().info("{}", words);
   else

@@ -103,8 +103,9 @@ class Reader {
       value = *next;
       taken = true;
     } else {
-      throw usage_error(next ? fmt::format("{} needs a value; write {}={} if that is what you mean", shown, shown, *next)
-                             : fmt::format("{} needs a value", shown));
+      throw usage_error(next
+                            ? fmt::format("{} needs a value; write {}={} if that is what you mean", shown, shown, *next)
+                            : fmt::format("{} needs a value", shown));
     }
     add(path, shown, value);
     return taken;

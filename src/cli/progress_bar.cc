@@ -130,7 +130,8 @@ std::string ProgressBar::plain_line(double now, bool last) const {
   const double elapsed = now - start_;
   const double mean = elapsed > 0 ? double(done_ - std::max<int64_t>(first_, 0)) / elapsed : 0;
   std::string line = title_ + ":";
-  if (total_ > 0 && !last) line += fmt::format(" {:.0f}% of {}", 100 * double(done_) / double(total_), human_count(double(total_)));
+  if (total_ > 0 && !last)
+    line += fmt::format(" {:.0f}% of {}", 100 * double(done_) / double(total_), human_count(double(total_)));
   else line += " " + human_count(double(done_));
   line += " " + unit_;
   if (last) line += " in " + human_duration(elapsed);

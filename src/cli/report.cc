@@ -61,7 +61,8 @@ int run(Terminal& terminal, std::span<const std::string> args) {
   Options options;
   if (!read_args(terminal, kReport, args, ESP_CONFIG(options))) return 0;
   const RunData data = load_run(options.run);
-  const std::string path = options.out.empty() ? (std::filesystem::path(options.run) / "report.html").string() : options.out;
+  const std::string path =
+      options.out.empty() ? (std::filesystem::path(options.run) / "report.html").string() : options.out;
   write_file_atomic(path, run_report_html(data));
   if (options.json)
     terminal.write(last_values(data));

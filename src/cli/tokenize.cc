@@ -37,7 +37,8 @@ std::string encode_line(const Tokenizer& tokenizer, const Json& line, const std:
   const std::string& text = line.get_ref<const std::string&>();
   const EncodeOptions encode{.add_special = options.add_special};
   if (!options.json) return dump(tokenizer.encode(text, encode));
-  OrderedJson object = {{"ids", OrderedJson::array()}, {"tokens", OrderedJson::array()}, {"offsets", OrderedJson::array()}};
+  OrderedJson object = {
+      {"ids", OrderedJson::array()}, {"tokens", OrderedJson::array()}, {"offsets", OrderedJson::array()}};
   for (const TokenPiece& piece : tokenizer.encode_pieces(text, encode)) {
     object["ids"].push_back(piece.id);
     object["tokens"].push_back(tokenizer.token_text(piece.id));

@@ -89,8 +89,10 @@ void Generator::check(const GenerateRequest& r) const {
       throw error(Code::kMismatch, "generating: token {} of the prompt is outside the model's vocabulary of {}; is the "
                   "tokenizer another model's?", id, spec.vocab);
   if (int64_t(r.prompt.size()) >= spec.positions)
-    throw error(Code::kUsage, "generating: the prompt has {} tokens and the model's context is {}, which leaves no room; "
-                "shorten the prompt", r.prompt.size(), spec.positions);
+    throw error(Code::kUsage,
+                "generating: the prompt has {} tokens and the model's context is {}, which leaves no room; "
+                "shorten the prompt",
+                r.prompt.size(), spec.positions);
 }
 
 size_t Generator::submit(GenerateRequest request) {

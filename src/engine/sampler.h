@@ -3,7 +3,8 @@
 // The order of the steps is fixed, and it is llama.cpp's:
 //   repetition penalty -> top-k -> top-p -> min-p -> temperature -> draw
 // The filters come before the temperature, so that they judge the model's own distribution and "top-p 0.9" keeps the
-// same tokens at every temperature. (transformers divides by the temperature first.) Temperature 0 takes the best token.
+// same tokens at every temperature. (transformers divides by the temperature first.) Temperature 0 takes the best
+// token.
 //
 // Every filter keeps a prefix of the tokens in order of falling logit, the lower id first where logits are equal; so
 // the three together keep the shortest of their three prefixes, ties are settled the same way everywhere, and no
@@ -28,12 +29,13 @@ struct SamplerConfig {
   int64_t seed = 1;
 
   void visit(Fields& f) {
-    f.field("temperature", temperature, "0 takes the likeliest token; 1 draws from the model's own distribution", 0, 100);
+    f.field("temperature", temperature, "0 takes the likeliest token; 1 draws from the model's own distribution", 0,
+            100);
     f.field("top_k", top_k, "draw from the k likeliest tokens; 0: from all", 0, int64_t{1} << 31);
     f.field("top_p", top_p, "draw from the fewest tokens whose probabilities reach this sum", 0, 1);
     f.field("min_p", min_p, "drop tokens below this share of the likeliest one's probability", 0, 1);
-    f.field("repetition_penalty", repetition_penalty, "divides positive logits of recent tokens, multiplies negative ones",
-            0.01, 100);
+    f.field("repetition_penalty", repetition_penalty,
+            "divides positive logits of recent tokens, multiplies negative ones", 0.01, 100);
     f.field("repetition_window", repetition_window, "how many last tokens are recent, the prompt's too; 0: all", 0);
     f.field("seed", seed, "of the draws; the same seed gives the same text");
   }

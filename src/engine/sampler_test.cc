@@ -15,7 +15,8 @@ namespace {
 
 using Distribution = std::map<int32_t, double>;
 
-Distribution of(const SamplerConfig& config, const std::vector<float>& logits, const std::vector<int32_t>& context = {}) {
+Distribution of(const SamplerConfig& config, const std::vector<float>& logits,
+                const std::vector<int32_t>& context = {}) {
   Sampler sampler(config, 0);
   Distribution result;
   for (const auto& c : sampler.distribution(logits, context)) result[c.id] = c.probability;
@@ -44,7 +45,8 @@ Distribution brute_force(const SamplerConfig& config, std::vector<float> logits,
   if (config.top_k > 0) order.resize(std::min(order.size(), size_t(config.top_k)));
   const std::vector<double> p = softmax(1);
   size_t keep = 0;
-  for (double sum = 0; keep < p.size() && (keep == 0 || config.top_p == 1 || sum < config.top_p); ++keep) sum += p[keep];
+  for (double sum = 0; keep < p.size() && (keep == 0 || config.top_p == 1 || sum < config.top_p); ++keep)
+    sum += p[keep];
   order.resize(keep);
   for (keep = 1; keep < order.size() && p[keep] >= config.min_p * p[0]; ++keep) {
   }

@@ -51,8 +51,10 @@ void collect(const Chunks& chunks, int64_t rows, int64_t origin, Perplexity& res
     if (chunks.targets[size_t(i)] < 0) continue;
     const TokenScore score{origin + i + 1, chunks.targets[size_t(i)], chunks.losses[size_t(i)]};
     if (!std::isfinite(score.nll))
-      throw error(Code::kBadData, "measuring perplexity: the score of token {} is {}; the model's weights or activations "
-                  "overflowed", score.i, score.nll);
+      throw error(Code::kBadData,
+                  "measuring perplexity: the score of token {} is {}; the model's weights or activations "
+                  "overflowed",
+                  score.i, score.nll);
     result.nll += double(score.nll);
     result.tokens.push_back(score);
   }

@@ -1,9 +1,9 @@
 // Perplexity: how well a model predicts a text; exp of the mean negative log-likelihood of a token.
 //
-// The convention is llama.cpp's, so that figures can be compared: the text's tokens are cut into chunks of N that do not
-// overlap (what is left over is not used), each chunk is read on its own, and the tokens of its second half are scored,
-// those that positions N/2 ... N-2 predict: every scored token has at least N/2 tokens before it. Where the model wants
-// a BOS, it takes the place of the first token of each chunk.
+// The convention is llama.cpp's, so that figures can be compared: the text's tokens are cut into chunks of N that do
+// not overlap (what is left over is not used), each chunk is read on its own, and the tokens of its second half are
+// scored, those that positions N/2 ... N-2 predict: every scored token has at least N/2 tokens before it. Where the
+// model wants a BOS, it takes the place of the first token of each chunk.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -36,8 +36,8 @@ struct Perplexity {
 };
 
 /// Runs the model in its own dtype, with the products that training uses. Throws Error kUsage where the text is
-/// shorter than a chunk or the chunk does not suit the model, kMismatch for an id outside the vocabulary, kBadData where
-/// a score is not finite.
+/// shorter than a chunk or the chunk does not suit the model, kMismatch for an id outside the vocabulary, kBadData
+/// where a score is not finite.
 Perplexity perplexity(Context& ctx, Decoder& model, std::span<const int32_t> ids, const PerplexityOptions& options,
                       Progress& progress = silent_progress());
 

@@ -30,8 +30,8 @@ double nll_of(const float* logits, int64_t vocab, int32_t id) {
   return std::log(sum);
 }
 
-// The logits are those of transformers; each golden sequence is one chunk. A logit's relative error of 1e-4 (the issue's
-// bound for f32) of logits below 16 moves a score by less than twice that much.
+// The logits are those of transformers; each golden sequence is one chunk. A logit's relative error of 1e-4 (the
+// issue's bound for f32) of logits below 16 moves a score by less than twice that much.
 constexpr double kScoreBound = 2 * 16 * 1e-4;
 
 TEST_P(GoldenPerplexity, EqualsTheDefinitionOnTransformersLogits) {

@@ -45,10 +45,10 @@ struct NormBackwardArgs {
   Mat dx, dw, db;
 };
 
-/// Rotary embedding (Su et al. 2021), in place on `heads` heads of size D at the start of each row of x [N, >= heads*D].
-/// The first `rotary` numbers of each head turn in pairs (j, j + rotary/2) (half-split, as Hugging Face and GPT-NeoX)
-/// or (2j, 2j+1) when interleaved. table f32 [positions, rotary]: cos (rotary/2), then sin (rotary/2).
-/// inverse turns back: the backward pass.
+/// Rotary embedding (Su et al. 2021), in place on `heads` heads of size D at the start of each row of x
+/// [N, >= heads*D]. The first `rotary` numbers of each head turn in pairs (j, j + rotary/2) (half-split, as Hugging
+/// Face and GPT-NeoX) or (2j, 2j+1) when interleaved. table f32 [positions, rotary]: cos (rotary/2), then sin
+/// (rotary/2). inverse turns back: the backward pass.
 struct RopeArgs {
   Mat x;
   int64_t heads = 0, head_size = 0, rotary = 0;
@@ -102,7 +102,8 @@ struct ColumnSumArgs {
   ConstMat x;
   Mat sum;
 };
-/// y = keep ? x / (1 - p) : 0, with keep drawn from rng at index row * cols + col. Forward and backward are the same call.
+/// y = keep ? x / (1 - p) : 0, with keep drawn from rng at index row * cols + col. Forward and backward are the same
+/// call.
 struct DropoutArgs {
   ConstMat x;
   Mat y;

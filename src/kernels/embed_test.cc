@@ -46,7 +46,8 @@ TEST_F(Embed, BackwardIsTheTransposeOfForward) {
   const ConstMat tokens = op.input(DType::kF32, kVocabulary, kCols), positions = op.input(DType::kF32, 4, kCols);
   const ConstMat dout = op.input(DType::kF32, kRows, kCols);
   std::vector<float> out(kRows * kCols), dtokens(kVocabulary * kCols), dpositions(4 * kCols);
-  reference::embed_forward(ctx, {tokens, positions, kIds.data(), kPositions.data(), 0.7f, mat(out.data(), kRows, kCols)});
+  reference::embed_forward(ctx,
+                           {tokens, positions, kIds.data(), kPositions.data(), 0.7f, mat(out.data(), kRows, kCols)});
   reference::embed_backward(ctx, {dout, kIds.data(), kPositions.data(), 0.7f, mat(dtokens.data(), kVocabulary, kCols),
                                   mat(dpositions.data(), 4, kCols)});
   double left = 0, right = 0;

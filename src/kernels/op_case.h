@@ -25,7 +25,8 @@
 
 namespace espalier {
 
-/// |value - reference| <= absolute + relative * |reference|, and one rounding of a 16-bit output more. {}: exactly equal.
+/// |value - reference| <= absolute + relative * |reference|, and one rounding of a 16-bit output more. {}: exactly
+/// equal.
 struct Tolerance {
   double absolute = 0, relative = 0;
 };

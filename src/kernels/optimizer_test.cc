@@ -114,7 +114,8 @@ TEST_F(Optimizer, LambStepByHand) {
   // One parameter of two weights: the update is m/bias1 = g over |g| (first step), plus decay * w.
   Context ctx{one_, silent_log(), Isa::kReference, {}};
   std::vector<float> w{3, 4}, g{0.5f, -2}, m(2), v(2), update(2);
-  const LambNorms norms = reference_kernels().lamb(ctx, {w.data(), g.data(), m.data(), v.data(), update.data(), 2, hyper(1)});
+  const LambNorms norms =
+      reference_kernels().lamb(ctx, {w.data(), g.data(), m.data(), v.data(), update.data(), 2, hyper(1)});
   EXPECT_NEAR(update[0], 1 + 0.1 * 3, 1e-6);
   EXPECT_NEAR(update[1], -1 + 0.1 * 4, 1e-6);
   EXPECT_NEAR(norms.w_squared, 25, 1e-12);

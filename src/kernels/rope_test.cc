@@ -50,8 +50,9 @@ TEST_F(Rope, TurnsByHandComputedAngles) {
     a.interleaved = interleaved;
     reference::rope(ctx, a);
     // Pairs (1, 3) and (2, 4), or (1, 2) and (3, 4); the first by 90 degrees, the second by (0.6, 0.8).
-    const std::vector<float> expected = interleaved ? std::vector<float>{-2, 1, 3 * 0.6f - 4 * 0.8f, 4 * 0.6f + 3 * 0.8f}
-                                                    : std::vector<float>{-3, 2 * 0.6f - 4 * 0.8f, 1, 4 * 0.6f + 2 * 0.8f};
+    const std::vector<float> expected = interleaved
+                                            ? std::vector<float>{-2, 1, 3 * 0.6f - 4 * 0.8f, 4 * 0.6f + 3 * 0.8f}
+                                            : std::vector<float>{-3, 2 * 0.6f - 4 * 0.8f, 1, 4 * 0.6f + 2 * 0.8f};
     for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(x[i], expected[i], 1e-6) << i;
     // A rotation preserves lengths, so its inverse is its transpose: turning back is the backward pass.
     a.inverse = true;

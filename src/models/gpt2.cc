@@ -14,7 +14,7 @@ Activation read_activation(const Json& config, const std::string& what) {
   if (name == "gelu") return Activation::kGelu;
   if (name == "relu") return Activation::kRelu;
   if (name == "silu" || name == "swish") return Activation::kSilu;
-  throw error(Code::kUnsupported, "{}: activation_function '{}' is not implemented", what, name);
+  throw error(Code::kUnsupported, "{}: activation_function '{}' is not supported", what, name);
 }
 
 const char* activation_name(Activation kind) {
@@ -48,10 +48,10 @@ ArchSpec read(const Json& config, const std::string& what) {
   s.learned_positions = true;
   s.tied_head = json_get_or<bool>(config, "tie_word_embeddings", true, what);
   if (!json_get_or<bool>(config, "scale_attn_weights", true, what))
-    throw error(Code::kUnsupported, "{}: scale_attn_weights false is not implemented", what);
+    throw error(Code::kUnsupported, "{}: scale_attn_weights false is not supported", what);
   for (const char* key : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"})
     if (json_get_or<bool>(config, key, false, what))
-      throw error(Code::kUnsupported, "{}: {} true is not implemented", what, key);
+      throw error(Code::kUnsupported, "{}: {} true is not supported", what, key);
   return s;
 }
 

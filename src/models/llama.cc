@@ -24,7 +24,7 @@ RopeScaling read_scaling(const Json& scaling, const std::string& what) {
       throw error(Code::kBadData, "{}: rope scaling needs 0 < low_freq_factor < high_freq_factor; found {} and {}",
                   what, s.low_freq_factor, s.high_freq_factor);
   } else {
-    throw error(Code::kUnsupported, "{}: rope scaling '{}' is not implemented; linear and llama3 are", what, type);
+    throw error(Code::kUnsupported, "{}: rope scaling '{}' is not supported; linear and llama3 are", what, type);
   }
   s.factor = json_get<double>(scaling, "factor", what);
   if (!(s.factor >= 1)) throw error(Code::kBadData, "{}: rope scaling factor is {}; expected >= 1", what, s.factor);
@@ -61,7 +61,7 @@ ArchSpec read(const Json& config, const std::string& what) {
   s.norm_bias = false;
   s.norm_eps = json_get_or<double>(config, "rms_norm_eps", 1e-6, what);
   const std::string activation = json_get_or<std::string>(config, "hidden_act", "silu", what);
-  if (activation != "silu") throw error(Code::kUnsupported, "{}: hidden_act '{}' is not implemented", what, activation);
+  if (activation != "silu") throw error(Code::kUnsupported, "{}: hidden_act '{}' is not supported", what, activation);
   s.activation = Activation::kSilu;
   s.gated_ffn = true;
   s.qkv_bias = s.out_bias = json_get_or<bool>(config, "attention_bias", false, what);

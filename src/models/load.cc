@@ -29,14 +29,15 @@ std::string name_in(const SafetensorsFolder& files, const std::string& name) {
   return name;
 }
 
-Source find_source(const SafetensorsFolder& files, const TensorPart& part, const Shape& whole, const std::string& path) {
+Source find_source(const SafetensorsFolder& files, const TensorPart& part, const Shape& whole,
+                   const std::string& path) {
   Source s{name_in(files, part.name), {}, part.row, part.rows, part.transposed};
   const int64_t cols = whole.rank() == 2 ? whole[1] : 1;
   if (s.rows == 0) s.rows = whole[0];
   const TensorInfo* info = files.find(s.name);
   if (!info)
-    throw error(Code::kBadData, "reading {}: tensor {} is missing; config.json promises it. Fetch the model again", path,
-                s.name);
+    throw error(Code::kBadData, "reading {}: tensor {} is missing; config.json promises it. Fetch the model again",
+                path, s.name);
   const Shape expected = whole.rank() == 1 ? Shape{s.rows} : s.transposed ? Shape{cols, s.rows} : Shape{s.rows, cols};
   if (!(info->shape == expected))
     throw error(Code::kMismatch, "reading {}: tensor {} is {}; config.json makes it {}", path, s.name,

@@ -86,7 +86,8 @@ void save_model(Context& ctx, const Decoder& model, const std::string& folder_gi
   const std::string temporary = folder + ".tmp";
   std::error_code status;
   fs::remove_all(temporary, status);
-  if (!fs::create_directories(temporary, status)) throw error(Code::kIo, "creating folder {}: {}", temporary, status.message());
+  if (!fs::create_directories(temporary, status))
+    throw error(Code::kIo, "creating folder {}: {}", temporary, status.message());
   const std::vector<Piece> pieces = pieces_of(model);
   std::vector<PlannedTensor> plan;
   for (const Piece& piece : pieces) plan.push_back({piece.part.name, options.dtype, shape_of(piece)});

@@ -15,7 +15,8 @@ body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 72rem; background:
 h1 { font-size: 1.7rem; margin: 0 0 .25rem; font-weight: 650; }
 h2 { font-size: 1.15rem; margin: 2.5rem 0 .75rem; font-weight: 600; }
 p { margin: .25rem 0 .75rem; color: var(--faint); max-width: 60rem; }
-.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr)); gap: .75rem; margin: 1.25rem 0; }
+.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr)); gap: .75rem;
+  margin: 1.25rem 0; }
 .figure { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .7rem .9rem; }
 .figure .name, .figure .remark { color: var(--faint); font-size: .8rem; }
 .figure .value { font-size: 1.45rem; font-weight: 600; font-variant-numeric: tabular-nums; line-height: 1.3; }
@@ -23,8 +24,9 @@ p { margin: .25rem 0 .75rem; color: var(--faint); max-width: 60rem; }
 .charts figure, .chart { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: .5rem;
   padding: .75rem; }
 svg { display: block; width: 100%; height: auto; }
-pre { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .8rem 1rem; overflow-x: auto;
-  font: 13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
+pre { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .8rem 1rem;
+  overflow-x: auto; font: 13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace;
+  white-space: pre-wrap; overflow-wrap: anywhere; }
 details { margin: .5rem 0; } summary { cursor: pointer; color: var(--accent); }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }

@@ -259,8 +259,8 @@ RunData load_run(const std::string& folder) {
   } else if (fs::exists(root / "metrics.jsonl")) {
     read_jsonl(root / "metrics.jsonl", run);
   } else {
-    throw error(Code::kNotFound, "reading the run {}: neither run.sqlite nor metrics.jsonl is there; is it a run folder?",
-                folder);
+    throw error(Code::kNotFound,
+                "reading the run {}: neither run.sqlite nor metrics.jsonl is there; is it a run folder?", folder);
   }
   if (run.config.empty() && !run.runs.empty()) run.config = run.runs.back().config;
   return run;

@@ -29,8 +29,10 @@ TEST_F(RunReportTest, TellsWhatTheStoreHolds) {
     store.begin_run("lr = 1");
     store.log_event(0, "fact", "parameters: 10.8M (embedding 1.6M)");
     for (int64_t step = 1; step <= 100; ++step) {
-      const std::vector<std::pair<std::string_view, double>> row = {
-          {"loss", 3.0 + 5.0 / double(step)}, {"lr", 1e-3}, {"tokens", double(step) * 2048}, {"tokens_per_s", 8000.0 + double(step)}};
+      const std::vector<std::pair<std::string_view, double>> row = {{"loss", 3.0 + 5.0 / double(step)},
+                                                                    {"lr", 1e-3},
+                                                                    {"tokens", double(step) * 2048},
+                                                                    {"tokens_per_s", 8000.0 + double(step)}};
       store.log_metrics(step, row);
     }
     store.log_metrics(100, std::vector<std::pair<std::string_view, double>>{{"val_loss", 3.5}, {"skipped", 2}});
@@ -42,8 +44,9 @@ TEST_F(RunReportTest, TellsWhatTheStoreHolds) {
   std::ofstream(folder_ / "config.toml") << "[optim]\nlr = 1.0\n";
   const RunData run = load_run(folder_);
   const std::string html = run_report_html(run), text = run_report_text(run);
-  for (const char* part : {"10.8M", "embedding 1.6M", "205k", "3.500", "perplexity 33.1", "Learning rate", "Loss over tokens",
-                           "gradient of &lt;w&gt; is NaN", "&lt;script&gt;", "def main():", "lr = 1.0", "finished"})
+  for (const char* part :
+       {"10.8M", "embedding 1.6M", "205k", "3.500", "perplexity 33.1", "Learning rate", "Loss over tokens",
+        "gradient of &lt;w&gt; is NaN", "&lt;script&gt;", "def main():", "lr = 1.0", "finished"})
     EXPECT_NE(html.find(part), std::string::npos) << part;
   EXPECT_EQ(html.find("<script"), std::string::npos);
   EXPECT_EQ(html.find("Gradient norm"), std::string::npos) << "what was not logged has no chart";

@@ -61,7 +61,8 @@ TEST(Axis, RoundTicks) {
 
 TEST(Axis, OddRangesStillGiveAnAxis) {
   for (const bool log : {false, true})
-    for (const auto& [low, high] : {std::pair(0.0, 0.0), {5.0, 5.0}, {-1.0, -1.0}, {0.0, 1e-300}, {-1e9, 1e9}, {3.0, 4.0}}) {
+    for (const auto& [low, high] :
+         {std::pair(0.0, 0.0), {5.0, 5.0}, {-1.0, -1.0}, {0.0, 1e-300}, {-1e9, 1e9}, {3.0, 4.0}}) {
       const Axis axis(low, high, log, 5);
       EXPECT_GE(axis.place(high), axis.place(low));
       EXPECT_LT(axis.ticks().size(), 40u);

@@ -20,7 +20,8 @@ constexpr const char* kStyle = R"(<style>
 @media (prefers-color-scheme: dark) { .esp { --t: #e4e8e5; --f: #96a19b; --g: #2e3532; --c0: #6cc08d; --c1: #f0a35a;
   --c2: #7fa8e0; --c3: #bd93d8; --c4: #e8777b; --c5: #a3ada8; } }
 .esp text { fill: var(--f); } .esp .t { fill: var(--t); font-weight: 600; font-size: 13px; }
-.esp .g { stroke: var(--g); } .esp path { fill: none; stroke-width: 1.6; stroke-linejoin: round; stroke-linecap: round; }
+.esp .g { stroke: var(--g); }
+.esp path { fill: none; stroke-width: 1.6; stroke-linejoin: round; stroke-linecap: round; }
 .esp .faint { stroke-opacity: .28; stroke-width: 1; }
 </style>)";
 
@@ -49,7 +50,8 @@ std::string drawn(const Frame& frame, const Series& series, int colour) {
     else path += fmt::format("{}{:.1f} {:.1f}", begins ? "M" : "L", x, y);
   }
   if (!path.empty())
-    path = fmt::format("<path{} stroke=\"var(--c{})\" d=\"{}\"/>\n", series.faint ? " class=\"faint\"" : "", colour, path);
+    path =
+        fmt::format("<path{} stroke=\"var(--c{})\" d=\"{}\"/>\n", series.faint ? " class=\"faint\"" : "", colour, path);
   return path + dots;
 }
 
@@ -68,14 +70,15 @@ std::string grid(const Frame& frame) {
   for (const double tick : frame.y.ticks()) {
     const double y = frame.py(tick);
     out += fmt::format("<line class=\"g\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>", kLeft, right, y, y);
-    out += fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 8, y + 4, frame.y.label(tick));
+    out += fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 8, y + 4,
+                       frame.y.label(tick));
   }
   for (const double tick : frame.x.ticks()) {
     const double x = frame.px(tick);
     const char* anchor = x > right - 12 ? "end" : "middle";
     out += fmt::format("<line class=\"g\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{}\" y2=\"{}\"/>", x, x, bottom, bottom + 4);
-    out += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"{}\">{}</text>\n", std::min(x, double(right)), bottom + 17,
-                       anchor, frame.x.label(tick));
+    out += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"{}\">{}</text>\n", std::min(x, double(right)),
+                       bottom + 17, anchor, frame.x.label(tick));
   }
   out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (kLeft + right) / 2, c.height - 6,
                      html_escape(c.x_label));
@@ -90,9 +93,10 @@ std::string legend(const SvgChart& chart, std::span<const Series> series) {
   for (size_t i = series.size(); i-- > 0;) {
     if (series[i].faint || series[i].name.empty()) continue;
     x -= 6.7 * double(series[i].name.size()) + 30;
-    out += fmt::format("<line x1=\"{:.0f}\" x2=\"{:.0f}\" y1=\"16\" y2=\"16\" stroke=\"var(--c{})\" stroke-width=\"2.5\"/>"
-                       "<text x=\"{:.0f}\" y=\"20\">{}</text>\n",
-                       x, x + 16, colours[i], x + 21, html_escape(series[i].name));
+    out += fmt::format(
+        "<line x1=\"{:.0f}\" x2=\"{:.0f}\" y1=\"16\" y2=\"16\" stroke=\"var(--c{})\" stroke-width=\"2.5\"/>"
+        "<text x=\"{:.0f}\" y=\"20\">{}</text>\n",
+        x, x + 16, colours[i], x + 21, html_escape(series[i].name));
   }
   return out;
 }
@@ -109,9 +113,12 @@ std::string svg_chart(const SvgChart& chart, std::span<const Series> series) {
     y_high += air;
     if (!chart.from_zero && !(y_low >= 0 && y_low < air)) y_low -= air;
   }
-  const Frame frame{chart, Axis(x_low, x_high, chart.log_x, chart.width / 100), Axis(y_low, y_high, chart.log_y, chart.height / 60)};
-  std::string out = fmt::format("<svg class=\"esp\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}\n",
-                                chart.width, chart.height, html_escape(chart.title), kStyle);
+  const Frame frame{chart, Axis(x_low, x_high, chart.log_x, chart.width / 100),
+                    Axis(y_low, y_high, chart.log_y, chart.height / 60)};
+  std::string out = fmt::format(
+      "<svg class=\"esp\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" "
+      "aria-label=\"{}\">{}\n",
+      chart.width, chart.height, html_escape(chart.title), kStyle);
   out += fmt::format("<text x=\"14\" y=\"20\"><tspan class=\"t\">{}</tspan><tspan dx=\"8\">{}</tspan></text>",
                      html_escape(chart.title), html_escape(chart.y_label));
   out += legend(chart, series) + grid(frame);
@@ -121,7 +128,8 @@ std::string svg_chart(const SvgChart& chart, std::span<const Series> series) {
     for (size_t i = series.size(); i-- > 0;)
       if (series[i].faint == faint) out += drawn(frame, thinned(series[i], chart.width), colours[i]);
   if (std::all_of(series.begin(), series.end(), [](const Series& s) { return s.x.empty(); }))
-    out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">nothing was logged</text>", chart.width / 2, chart.height / 2);
+    out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">nothing was logged</text>", chart.width / 2,
+                       chart.height / 2);
   return out + "</svg>\n";
 }
 

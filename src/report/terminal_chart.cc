@@ -23,7 +23,8 @@ class Canvas {
         dots_(size_t(cols * rows), 0), owner_(size_t(cols * rows), -1) {}
 
   void line(double x0, double y0, double x1, double y1, int owner) {
-    const int steps = int(std::max({1.0, std::abs(x1 - x0) * cols_ * fine_x_, std::abs(y1 - y0) * rows_ * fine_y_})) + 1;
+    const int steps =
+        int(std::max({1.0, std::abs(x1 - x0) * cols_ * fine_x_, std::abs(y1 - y0) * rows_ * fine_y_})) + 1;
     for (int i = 0; i <= steps; ++i) {
       const double t = double(i) / steps;
       dot(x0 + t * (x1 - x0), y0 + t * (y1 - y0), owner);

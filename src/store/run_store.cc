@@ -18,7 +18,8 @@ constexpr double kBatchS = 1;
 
 constexpr const char* kSchema = R"(
 CREATE TABLE runs (id INTEGER PRIMARY KEY, started_s REAL, config TEXT, host TEXT, status TEXT);
-CREATE TABLE metrics (name TEXT, step INTEGER, value REAL, wall_s REAL, run INTEGER, PRIMARY KEY (name, step)) WITHOUT ROWID;
+CREATE TABLE metrics (name TEXT, step INTEGER, value REAL, wall_s REAL, run INTEGER, PRIMARY KEY (name, step))
+  WITHOUT ROWID;
 CREATE TABLE events (id INTEGER PRIMARY KEY, step INTEGER, kind TEXT, text TEXT, wall_s REAL, run INTEGER);
 CREATE TABLE samples (id INTEGER PRIMARY KEY, step INTEGER, prompt TEXT, text TEXT, wall_s REAL, run INTEGER);
 )";
@@ -150,7 +151,8 @@ struct RunStore::State {
     if (number("PRAGMA application_id") != kApplication)
       throw error(Code::kBadData, "opening {}: an SQLite file of another program; move it away", path);
     if (!(flags & SQLITE_OPEN_CREATE)) return;
-    add_metric = prepare("INSERT OR REPLACE INTO metrics (name, step, value, wall_s, run) VALUES (?,?,?,?,?)", "opening");
+    add_metric =
+        prepare("INSERT OR REPLACE INTO metrics (name, step, value, wall_s, run) VALUES (?,?,?,?,?)", "opening");
     add_event = prepare("INSERT INTO events (step, kind, text, wall_s, run) VALUES (?,?,?,?,?)", "opening");
     add_sample = prepare("INSERT INTO samples (step, prompt, text, wall_s, run) VALUES (?,?,?,?,?)", "opening");
   }

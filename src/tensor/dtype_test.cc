@@ -50,7 +50,8 @@ void expect_nearest_even(int mantissa, int least, double overflow) {
     a.bits = uint16_t(bits), b.bits = uint16_t(bits + 1);
     if (!std::isfinite(float(a)) || !std::isfinite(float(b))) continue;
     const auto middle = float((double(float(a)) + double(float(b))) / 2);
-    for (const float x : {float(a), middle, std::nextafter(middle, infinity), std::nextafter(middle, -infinity)}) check(x);
+    for (const float x : {float(a), middle, std::nextafter(middle, infinity), std::nextafter(middle, -infinity)})
+      check(x);
   }
 }
 

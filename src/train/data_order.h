@@ -1,5 +1,5 @@
-// In which order the samples are visited: a permutation for each (seed, epoch) that is computed, not stored, so that any
-// place of any epoch is reached at once and a resume needs one number.
+// In which order the samples are visited: a permutation for each (seed, epoch) that is computed, not stored, so that
+// any place of any epoch is reached at once and a resume needs one number.
 #pragma once
 #include <cstdint>
 

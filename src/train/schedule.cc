@@ -12,7 +12,8 @@ double share_done(int64_t step, int64_t warmup_steps, int64_t total_steps) {
 }
 
 double rate_factor(const OptimConfig& o, int64_t step, double done) {
-  const double r = o.min_lr_ratio, rising = std::min(1.0, double(step + 1) / double(std::max<int64_t>(o.warmup_steps, 1)));
+  const double r = o.min_lr_ratio,
+               rising = std::min(1.0, double(step + 1) / double(std::max<int64_t>(o.warmup_steps, 1)));
   double falling = 1;
   if (o.schedule == "cosine") {
     falling = r + (1 - r) * 0.5 * (1 + std::cos(std::numbers::pi * done));

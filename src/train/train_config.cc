@@ -52,7 +52,7 @@ ArchSpec arch_of(const ModelConfig& m, int64_t vocab, int64_t context) {
     fill_llama(s, m);
   try {
     validate(s, "model");
-  } catch (const Error& e) {
+  } catch (const Error& e) {  // the edge between a model's faults and a recipe's
     throw usage(fmt::format("these settings make no model: {}", e.what()));
   }
   return s;

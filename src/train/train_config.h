@@ -1,4 +1,5 @@
-// The settings of a training run: what a recipe says, what --section.key sets, what config.toml in the run folder keeps.
+// The settings of a training run: what a recipe says, what --section.key sets, what config.toml in the run folder
+// keeps.
 #pragma once
 #include <string>
 #include <string_view>
@@ -38,7 +39,8 @@ struct RunConfig {
     f.field("save_every", save_every, "steps between two checkpoints; 0: only at the end", 0);
     f.field("keep_last", keep_last, "checkpoints kept", 1, 1 << 20);
     f.field("keep_best", keep_best, "keep the checkpoint with the lowest validation loss too");
-    f.field("resume", resume, "auto: from the newest whole checkpoint of the run folder, if any; never; or a checkpoint");
+    f.field("resume", resume,
+            "auto: from the newest whole checkpoint of the run folder, if any; never; or a checkpoint");
     f.field("skip_limit", skip_limit, "steps skipped in a row (not finite, or a spike) before the run gives up", 1);
     f.field("spike_z", spike_z, "skip a step whose loss is so many deviations above the last ones'; 0: never", 0, 1e6);
   }
@@ -54,7 +56,8 @@ struct ModelConfig {
   double rope_theta = 10000;
   double dropout = 0;
   void visit(Fields& f) {
-    f.field("init", init, "continue from this model (a Hugging Face folder or a run folder); what follows is then its own");
+    f.field("init", init,
+            "continue from this model (a Hugging Face folder or a run folder); what follows is then its own");
     f.choice("family", family, {"gpt2", "llama"}, "architecture; `espalier list models` describes them");
     f.field("layers", layers, "number of layers", 1, 10000);
     f.field("width", width, "size of the residual stream", 1, 1 << 20);
@@ -95,7 +98,8 @@ struct OptimConfig {
   int64_t warmup_steps = 100;
   double decay_fraction = 0.2;
   void visit(Fields& f) {
-    f.choice("kind", kind, {"adamw", "lamb", "muon"}, "optimizer; muon takes the matrices and leaves the rest to adamw");
+    f.choice("kind", kind, {"adamw", "lamb", "muon"},
+             "optimizer; muon takes the matrices and leaves the rest to adamw");
     f.field("lr", lr, "peak learning rate", 0, 100);
     f.field("min_lr_ratio", min_lr_ratio, "the rate at the end, as a share of the peak", 0, 1);
     f.field("muon_lr", muon_lr, "peak rate of muon's matrices; 0: lr (its updates are scaled to adamw's size)", 0, 100);
@@ -115,7 +119,8 @@ struct ComputeConfig {
   bool recompute = false;
   double peak_gflops = 0;
   void visit(Fields& f) {
-    f.choice("dtype", dtype, {"auto", "f32", "bf16"}, "of products; auto takes the faster one as measured at the start");
+    f.choice("dtype", dtype, {"auto", "f32", "bf16"},
+             "of products; auto takes the faster one as measured at the start");
     f.field("recompute", recompute, "keep only each layer's input and compute the layer again going backward");
     f.field("peak_gflops", peak_gflops, "what MFU is a fraction of; 0: measured at the start; -1: no MFU", -1, 1e12);
   }

@@ -7,8 +7,8 @@ namespace {
 
 TEST(TrainConfig, ReadsARecipeAndWritesItBackWhole) {
   TrainConfig config;
-  config_from_toml("[model]\nlayers = 4\n[optim]\nkind = \"muon\"\nlr = 0.02\n[data]\ntrain = \"data/train\"\n", "recipe",
-                   ESP_CONFIG(config));
+  config_from_toml("[model]\nlayers = 4\n[optim]\nkind = \"muon\"\nlr = 0.02\n[data]\ntrain = \"data/train\"\n",
+                   "recipe", ESP_CONFIG(config));
   EXPECT_EQ(config.model.layers, 4);
   EXPECT_EQ(config.optim.kind, "muon");
   TrainConfig again;
