@@ -58,7 +58,8 @@ Table list_errors() {
 }
 
 std::string errors_page() {
-  return "# Errors\n\nOne table for the whole program: what went wrong, the exit status of `espalier` and the HTTP status "
+  return "# Errors\n\nOne table for the whole program: what went wrong, the exit status of `espalier` and the HTTP "
+         "status "
          "of its server.\nMade by `espalier list errors --markdown`.\n\n" +
          list_errors().markdown();
 }
