@@ -132,6 +132,31 @@ void FileWriter::close(bool sync) {
   if (::close(std::exchange(fd_, -1)) != 0) throw errno_error("closing " + path_);
 }
 
+FileReader::FileReader(const std::string& path) : path_(path) {
+  struct stat info;
+  fd_ = open_readable(path, info);
+  size_ = uint64_t(info.st_size);
+}
+
+FileReader::FileReader(FileReader&& other) noexcept
+    : path_(std::move(other.path_)), size_(other.size_), fd_(std::exchange(other.fd_, -1)) {}
+
+FileReader::~FileReader() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+size_t FileReader::read(void* data, size_t bytes) {
+  size_t done = 0;
+  while (done < bytes) {
+    const ssize_t n = ::read(fd_, static_cast<char*>(data) + done, bytes - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw errno_error("reading " + path_);
+    if (n == 0) break;
+    done += size_t(n);
+  }
+  return done;
+}
+
 MappedFile::MappedFile(const std::string& path) : path_(path) {
   struct stat info;
   const int fd = open_readable(path, info);

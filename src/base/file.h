@@ -41,6 +41,28 @@ class FileWriter {
   int fd_ = -1;
 };
 
+/// A file read from its start in pieces, for what is too large to map or to hold: pages read count as the system's, not
+/// as ours.
+class FileReader {
+ public:
+  /// Throws Error kNotFound, kIo, or kBadData where it is no regular file.
+  explicit FileReader(const std::string& path);
+  ~FileReader();
+  FileReader(FileReader&&) noexcept;
+  FileReader& operator=(FileReader&&) = delete;
+
+  /// Reads the next bytes and returns their number; less than `bytes` only at the end of the file.
+  size_t read(void* data, size_t bytes);
+  /// Bytes of the file when it was opened.
+  uint64_t size() const { return size_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  uint64_t size_ = 0;
+  int fd_ = -1;
+};
+
 /// A read-only mapping of a whole file; empty files map to an empty span.
 class MappedFile {
  public:

@@ -76,6 +76,22 @@ TEST_F(FileTest, PiecesOfAnySizeMakeOneFile) {
   EXPECT_EQ(read_file(path_), expected);
 }
 
+TEST_F(FileTest, AReaderGivesThePiecesInOrder) {
+  std::string bytes;
+  for (int i = 0; i < 100'000; ++i) bytes += char(i * 7);
+  write_file_atomic(path_, bytes);
+  FileReader first(path_);
+  EXPECT_EQ(first.size(), bytes.size());
+  std::string read, piece(999, '\0');
+  read.append(piece.data(), first.read(piece.data(), 5));
+  FileReader reader(std::move(first));
+  while (const size_t n = reader.read(piece.data(), piece.size())) read.append(piece.data(), n);
+  EXPECT_EQ(read, bytes);
+  EXPECT_EQ(reader.read(piece.data(), piece.size()), 0u);
+  EXPECT_EQ(error_of([&] { const FileReader reads_a_folder(folder_); }).code(), Code::kBadData);
+  EXPECT_EQ(error_of([&] { const FileReader reads_nothing(folder_ / "absent"); }).code(), Code::kNotFound);
+}
+
 TEST_F(FileTest, ErrorsNameTheFileAndTheKind) {
   const auto missing = error_of([&] { read_file(path_); });
   EXPECT_EQ(missing.code(), Code::kNotFound);

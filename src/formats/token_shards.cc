@@ -156,29 +156,43 @@ TokenShardWriter::~TokenShardWriter() {
   ::unlink((path_ + ".starts.tmp").c_str());
 }
 
-void TokenShardWriter::append(std::span<const int32_t> document) {
-  if (document.empty()) return;
-  for (size_t i = 0; i < document.size(); ++i)
-    if (uint32_t(document[i]) >= uint64_t(options_.vocab_size))
+void TokenShardWriter::check_ids(std::span<const int32_t> tokens, int64_t document) const {
+  for (size_t i = 0; i < tokens.size(); ++i)
+    if (uint32_t(tokens[i]) >= uint64_t(options_.vocab_size))
       throw error(Code::kMismatch,
                   "writing the token shard {}: id {} (token {} of document {}) is not below the vocabulary's size of "
-                  "{}; the shard and the tokenizer do not belong together", path_, document[i], i, documents_,
+                  "{}; the shard and the tokenizer do not belong together", path_, tokens[i], i, document,
                   options_.vocab_size);
-  const uint64_t start = uint64_t(tokens_);
-  starts_->write(&start, sizeof start);
-  start_hash_.update(&start, sizeof start);
-  const auto put = [&](const void* data, size_t bytes) {
+}
+
+void TokenShardWriter::put(std::span<const int32_t> tokens) {
+  const auto write = [&](const void* data, size_t bytes) {
     file_->write(data, bytes);
     token_hash_.update(data, bytes);
   };
-  if (options_.dtype == DType::kI32) put(document.data(), document.size_bytes());
-  for (size_t i = 0; options_.dtype == DType::kU16 && i < document.size(); i += kPiece) {
-    const auto piece = document.subspan(i, std::min<size_t>(kPiece, document.size() - i));
+  if (options_.dtype == DType::kI32) write(tokens.data(), tokens.size_bytes());
+  for (size_t i = 0; options_.dtype == DType::kU16 && i < tokens.size(); i += kPiece) {
+    const auto piece = tokens.subspan(i, std::min<size_t>(kPiece, tokens.size() - i));
     narrow_.assign(piece.begin(), piece.end());
-    put(narrow_.data(), narrow_.size() * sizeof(uint16_t));
+    write(narrow_.data(), narrow_.size() * sizeof(uint16_t));
   }
-  tokens_ += int64_t(document.size());
+  tokens_ += int64_t(tokens.size());
+}
+
+void TokenShardWriter::append(std::span<const int32_t> document) {
+  if (document.empty()) return;
+  check_ids(document, documents_);
+  const uint64_t start = uint64_t(tokens_);
+  starts_->write(&start, sizeof start);
+  start_hash_.update(&start, sizeof start);
+  put(document);
   ++documents_;
+}
+
+void TokenShardWriter::extend(std::span<const int32_t> tokens) {
+  if (documents_ == 0) return append(tokens);
+  check_ids(tokens, documents_ - 1);
+  put(tokens);
 }
 
 void TokenShardWriter::finish() {

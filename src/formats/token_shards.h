@@ -38,12 +38,17 @@ class TokenShardWriter {
   /// One document; an empty one is skipped. Throws Error kMismatch naming id, document and limit where an id is not in
   /// the vocabulary (nothing of that document is written then), kNoSpace, kIo.
   void append(std::span<const int32_t> document);
+  /// More tokens of the document that append() began last, for documents too long to hold; without one, its first.
+  /// Throws as append().
+  void extend(std::span<const int32_t> tokens);
   int64_t token_count() const { return tokens_; }
   int64_t document_count() const { return documents_; }
   /// Completes the file and gives it its name.
   void finish();
 
  private:
+  void check_ids(std::span<const int32_t> tokens, int64_t document) const;
+  void put(std::span<const int32_t> tokens);
   std::string path_;
   TokenShardOptions options_;
   std::unique_ptr<FileWriter> file_, starts_;

@@ -65,6 +65,21 @@ TEST(TokenShard, LongDocumentsAndNone) {
   EXPECT_NO_THROW(TokenShard::open(folder / "none").verify());
 }
 
+TEST(TokenShard, ADocumentMayComeInParts) {
+  const TestFolder folder;
+  {
+    TokenShardWriter writer(folder / "parts", {.vocab_size = 10});
+    writer.extend(Document{1});  // begins the first
+    writer.extend(Document{2, 3});
+    writer.append(Document{4});
+    writer.extend(Document{5});
+    expect_error(Code::kMismatch, "id 10 (token 1 of document 1)", [&] { writer.extend(Document{5, 10}); });
+    writer.finish();
+  }
+  write_shard(folder / "whole", {{1, 2, 3}, {4, 5}}, {.vocab_size = 10});
+  EXPECT_EQ(read_file(folder / "parts"), read_file(folder / "whole"));
+}
+
 TEST(TokenShard, VocabulariesAroundSixteenBits) {
   const TestFolder folder;
   EXPECT_EQ(token_dtype(65'535), DType::kU16);
