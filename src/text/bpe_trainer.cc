@@ -11,7 +11,8 @@
 namespace espalier {
 namespace {
 
-constexpr size_t kBatchBytes = size_t{4} << 20;  // a thread's share of what is read before it is counted
+constexpr size_t kTaskBytes = size_t{1} << 18;  // of documents that one thread counts at a stretch
+constexpr int kTasksPerThread = 16;             // read before they are counted
 
 const SplitPattern& split_pattern(const std::string& name) {
   const SplitPattern* pattern = find_split_by_name(name);
@@ -222,33 +223,52 @@ void Trainer::run(Progress& progress) {
   progress.end();
 }
 
-void count_document(std::string_view text, const SplitPattern& pattern, PieceCounter& counter) {
-  for_each_piece(text, pattern.piece_end, char_classes(),
-                 [&](size_t begin, size_t end) { counter.add(text.substr(begin, end - begin)); });
-}
+/// Documents one behind the other, so that memory does not depend on how long each is.
+struct CountTask {
+  std::string text;
+  std::vector<size_t> ends;  // of the documents
+
+  /// Takes documents until it is full; false where there are no more.
+  bool read(NextDocument& next, std::string& document) {
+    text.clear();
+    ends.clear();
+    while (text.size() < kTaskBytes) {
+      document.clear();
+      if (!next(document)) return false;
+      text += is_utf8(document) ? document : repair_utf8(document).text;
+      ends.push_back(text.size());
+    }
+    return true;
+  }
+
+  void count(const SplitPattern& pattern, PieceCounter& counter) const {
+    size_t start = 0;
+    for (const size_t document_end : ends) {
+      const std::string_view document = std::string_view(text).substr(start, document_end - start);
+      for_each_piece(document, pattern.piece_end, char_classes(),
+                     [&](size_t begin, size_t end) { counter.add(document.substr(begin, end - begin)); });
+      start = document_end;
+    }
+  }
+};
 
 }  // namespace
 
 PieceCounter count_pieces(Context& context, Progress& progress, const std::string& pattern_name, NextDocument next) {
   const SplitPattern& pattern = split_pattern(pattern_name);
   std::vector<PieceCounter> counters(size_t(context.pool.size()));
-  std::vector<std::string> batch;
+  std::vector<CountTask> tasks(counters.size() * kTasksPerThread);
+  std::string document;
   uint64_t bytes = 0;
   progress.begin("counting pieces", 0, "MB");
   for (bool more = true; more;) {
-    size_t used = 0, batch_bytes = 0;
-    while (more && batch_bytes < kBatchBytes * counters.size()) {
-      if (used == batch.size()) batch.emplace_back();
-      batch[used].clear();
-      more = next(batch[used]);
-      if (more) batch_bytes += batch[used++].size();
+    int64_t used = 0;
+    while (more && used < int64_t(tasks.size())) {
+      more = tasks[size_t(used)].read(next, document);
+      bytes += tasks[size_t(used++)].text.size();
     }
-    context.pool.parallel_for(int64_t(used), [&](int64_t i, int worker) {
-      const std::string& document = batch[size_t(i)];
-      const std::string repaired = is_utf8(document) ? std::string() : repair_utf8(document).text;
-      count_document(repaired.empty() ? document : repaired, pattern, counters[size_t(worker)]);
-    });
-    bytes += batch_bytes;
+    context.pool.parallel_for(
+        used, [&](int64_t i, int worker) { tasks[size_t(i)].count(pattern, counters[size_t(worker)]); });
     progress.update(int64_t(bytes >> 20), "");
   }
   progress.end();
