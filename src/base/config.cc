@@ -1,157 +1,20 @@
-// One pass of visit() flattens a config into slots (path, pointer to the field, range); reading, setting, writing and
-// documenting are then loops over slots.
+// Reading and setting: TOML and flags into the slots of base/config_slots.h.
 #include "base/config.h"
 
 #include <algorithm>
 #include <charconv>
 #include <sstream>
-#include <variant>
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include "base/config_slots.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/suggest.h"
 
 namespace espalier {
 namespace {
-
-using Target = std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*>;
-constexpr int64_t kIntMin = std::numeric_limits<int64_t>::min(), kIntMax = std::numeric_limits<int64_t>::max();
-constexpr double kDoubleLimit = 1e300;
-
-struct Slot {
-  std::string section, name;
-  const char* help;
-  Target target;
-  int64_t int_min = kIntMin, int_max = kIntMax;
-  double min = -kDoubleLimit, max = kDoubleLimit;
-  std::vector<std::string> choices;
-
-  std::string path() const { return section.empty() ? name : section + "." + name; }
-};
-
-struct Section {
-  std::string path;
-  const char* help;
-};
-
-class Flatten : public Fields {
- public:
-  explicit Flatten(ConfigRef config) {
-    sections.push_back({"", ""});
-    config(*this);
-  }
-
-  void field(const char* name, bool& value, const char* help) override { add(name, &value, help); }
-  void field(const char* name, int64_t& value, const char* help, int64_t min, int64_t max) override {
-    Slot& slot = add(name, &value, help);
-    slot.int_min = min, slot.int_max = max;
-  }
-  void field(const char* name, double& value, const char* help, double min, double max) override {
-    Slot& slot = add(name, &value, help);
-    slot.min = min, slot.max = max;
-  }
-  void field(const char* name, std::string& value, const char* help) override { add(name, &value, help); }
-  void field(const char* name, std::vector<std::string>& value, const char* help) override {
-    add(name, &value, help);
-  }
-  void choice(const char* name, std::string& value, std::initializer_list<const char*> choices,
-              const char* help) override {
-    add(name, &value, help).choices.assign(choices.begin(), choices.end());
-  }
-
-  std::vector<Slot> slots;
-  std::vector<Section> sections;  ///< in order of declaration; the first is the top level
-
- protected:
-  void enter(const char* name, const char* help) override {
-    prefix_ = prefix_.empty() ? name : prefix_ + "." + name;
-    sections.push_back({prefix_, help});
-  }
-  void leave() override {
-    const size_t dot = prefix_.rfind('.');
-    prefix_.resize(dot == std::string::npos ? 0 : dot);
-  }
-
- private:
-  Slot& add(const char* name, Target target, const char* help) {
-    return slots.emplace_back(Slot{prefix_, name, help, target});
-  }
-  std::string prefix_;
-};
-
-// ---- what a field is, in words ----
-
-const char* type_name(const Slot& slot) {
-  if (!slot.choices.empty()) return "choice";
-  constexpr const char* kNames[] = {"bool", "int", "number", "text", "list"};
-  return kNames[slot.target.index()];
-}
-
-std::string number_text(double value) {
-  std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".en") == std::string::npos) text += ".0";  // 'n' is of inf and nan
-  return text;
-}
-
-template <class T>
-std::string range_text(T min, T max, bool no_min, bool no_max) {
-  if (no_min && no_max) return "";
-  if (no_max) return fmt::format(">= {}", min);
-  if (no_min) return fmt::format("<= {}", max);
-  return fmt::format("{} to {}", min, max);
-}
-
-std::string range_of(const Slot& slot) {
-  if (!slot.choices.empty()) return fmt::format("{}", fmt::join(slot.choices, " | "));
-  if (std::holds_alternative<int64_t*>(slot.target))
-    return range_text(slot.int_min, slot.int_max, slot.int_min == kIntMin, slot.int_max == kIntMax);
-  if (std::holds_alternative<double*>(slot.target))
-    return range_text(slot.min, slot.max, slot.min <= -kDoubleLimit, slot.max >= kDoubleLimit);
-  return "";
-}
-
-std::string expected(const Slot& slot) {
-  const std::string range = range_of(slot);
-  if (!slot.choices.empty()) return "one of " + fmt::format("{}", fmt::join(slot.choices, ", "));
-  constexpr const char* kWords[] = {"true or false", "an integer", "a number", "a text", "a list of texts"};
-  return kWords[slot.target.index()] + (range.empty() ? "" : ", " + range);
-}
-
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\t') {
-      out += "\\t";
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      out += fmt::format("\\u{:04X}", int(c));
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
-
-std::string value_text(const Slot& slot) {
-  struct Writer {
-    std::string operator()(const bool* v) { return *v ? "true" : "false"; }
-    std::string operator()(const int64_t* v) { return std::to_string(*v); }
-    std::string operator()(const double* v) { return number_text(*v); }
-    std::string operator()(const std::string* v) { return quoted(*v); }
-    std::string operator()(const std::vector<std::string>* v) {
-      std::vector<std::string> items;
-      for (const std::string& item : *v) items.push_back(quoted(item));
-      return fmt::format("[{}]", fmt::join(items, ", "));
-    }
-  };
-  return std::visit(Writer{}, slot.target);
-}
 
 // ---- setting a field; false when the value does not fit ----
 
@@ -227,7 +90,7 @@ bool assign(const Slot& slot, const toml::node& node) {
 
 // ---- errors ----
 
-std::string suggestion(const Flatten& flat, const std::string& path) {
+std::string suggestion(const FlatConfig& flat, const std::string& path) {
   std::vector<std::string> paths;
   for (const Slot& slot : flat.slots) paths.push_back(slot.path());
   const std::string hint = did_you_mean(path, paths);
@@ -239,17 +102,17 @@ std::string suggestion(const Flatten& flat, const std::string& path) {
   return "";
 }
 
-std::string known_keys(const Flatten& flat, const std::string& section) {
+std::string known_keys(const FlatConfig& flat, const std::string& section) {
   std::vector<std::string> names;
   for (const Slot& slot : flat.slots)
     if (slot.section == section) names.push_back(slot.name);
-  for (const Section& s : flat.sections)
+  for (const SectionInfo& s : flat.sections)
     if (!s.path.empty() && s.path.substr(0, s.path.rfind('.') == std::string::npos ? 0 : s.path.rfind('.')) == section)
       names.push_back("[" + s.path + "]");
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-Error unknown_key(const Flatten& flat, const std::string& place, const std::string& path) {
+Error unknown_key(const FlatConfig& flat, const std::string& place, const std::string& path) {
   std::string hint = suggestion(flat, path);
   if (hint.empty()) {
     std::string section = path.substr(0, path.find('.') == std::string::npos ? 0 : path.rfind('.'));
@@ -260,7 +123,7 @@ Error unknown_key(const Flatten& flat, const std::string& place, const std::stri
   return error(Code::kUsage, "{}: unknown key '{}'{}", place, path, hint);
 }
 
-const Slot* find_slot(const Flatten& flat, const std::string& path) {
+const Slot* find_slot(const FlatConfig& flat, const std::string& path) {
   for (const Slot& slot : flat.slots)
     if (slot.path() == path) return &slot;
   return nullptr;
@@ -276,11 +139,11 @@ std::string value_as_written(const toml::node& node) {
 
 // ---- reading TOML ----
 
-void read_table(const toml::table& table, const std::string& prefix, const std::string& what, const Flatten& flat) {
+void read_table(const toml::table& table, const std::string& prefix, const std::string& what, const FlatConfig& flat) {
   for (const auto& [key, node] : table) {
     const std::string path = prefix.empty() ? std::string(key.str()) : prefix + "." + std::string(key.str());
     const std::string place = fmt::format("{}:{}", what, key.source().begin.line);
-    const auto is_section = [&](const Section& s) { return s.path == path; };
+    const auto is_section = [&](const SectionInfo& s) { return s.path == path; };
     const bool section = std::any_of(flat.sections.begin() + 1, flat.sections.end(), is_section);
     if (section) {
       if (!node.is_table())
@@ -292,11 +155,11 @@ void read_table(const toml::table& table, const std::string& prefix, const std::
     if (!slot) {
       if (!node.is_table() || node.as_table()->empty()) throw unknown_key(flat, place, path);
       std::vector<std::string> names;
-      for (const Section& s : flat.sections) names.push_back(s.path);
+      for (const SectionInfo& s : flat.sections) names.push_back(s.path);
       throw error(Code::kUsage, "{}: unknown section [{}]{}", place, path, did_you_mean(path, names));
     }
     if (!assign(*slot, node))
-      throw error(Code::kUsage, "{}: {} = {}: expected {}", place, path, value_as_written(node), expected(*slot));
+      throw error(Code::kUsage, "{}: {} = {}: expected {}", place, path, value_as_written(node), slot->expected());
   }
 }
 
@@ -358,7 +221,7 @@ bool assign_text(const Slot& slot, const std::string& value) {
 }  // namespace
 
 void config_from_toml(std::string_view text, const std::string& what, ConfigRef config) {
-  const Flatten flat(config);
+  const FlatConfig flat(config);
   read_table(parse_toml(text, what), "", what, flat);
 }
 
@@ -367,92 +230,20 @@ void config_from_toml_file(const std::string& path, ConfigRef config) {
 }
 
 void config_set(const std::string& path, const std::string& value, const std::string& what, ConfigRef config) {
-  const Flatten flat(config);
+  const FlatConfig flat(config);
   const Slot* slot = find_slot(flat, path);
   if (!slot) throw unknown_key(flat, what, path);
   if (!assign_text(*slot, value))
-    throw error(Code::kUsage, "{}={}: expected {}", what, value, expected(*slot));
+    throw error(Code::kUsage, "{}={}: expected {}", what, value, slot->expected());
 }
 
 void config_set(const std::string& path, const std::vector<std::string>& values, const std::string& what,
                 ConfigRef config) {
-  const Flatten flat(config);
+  const FlatConfig flat(config);
   const Slot* slot = find_slot(flat, path);
   if (!slot) throw unknown_key(flat, what, path);
   if (!assign_items(*slot, values))
-    throw error(Code::kUsage, "{}={}: expected {}", what, fmt::join(values, ","), expected(*slot));
-}
-
-std::string flag_name(std::string path) {
-  if (path.find('.') == std::string::npos) std::replace(path.begin(), path.end(), '_', '-');
-  return "--" + path;
-}
-
-std::vector<FieldInfo> config_fields(ConfigRef config) {
-  const Flatten flat(config);
-  std::vector<FieldInfo> fields;
-  for (const Slot& slot : flat.slots)
-    fields.push_back({slot.path(), type_name(slot), value_text(slot), slot.help, range_of(slot)});
-  return fields;
-}
-
-std::string config_to_toml(ConfigRef config) {
-  const Flatten flat(config);
-  std::string text;
-  for (const Section& section : flat.sections) {
-    std::string body;
-    for (const Slot& slot : flat.slots)
-      if (slot.section == section.path) body += slot.name + " = " + value_text(slot) + "\n";
-    if (body.empty()) continue;
-    if (!section.path.empty()) {
-      if (!text.empty()) text += "\n";
-      text += "# " + std::string(section.help) + "\n[" + section.path + "]\n";
-    }
-    text += body;
-  }
-  return text;
-}
-
-std::string config_help(ConfigRef config) {
-  const Flatten flat(config);
-  const auto flag = [](const Slot& slot) { return fmt::format("{} {}", flag_name(slot.path()), type_name(slot)); };
-  size_t width = 0;
-  for (const Slot& slot : flat.slots) width = std::max(width, flag(slot).size());
-  std::string text;
-  for (const Section& section : flat.sections) {
-    std::string body;
-    for (const Slot& slot : flat.slots) {
-      if (slot.section != section.path) continue;
-      const std::string range = range_of(slot);
-      body += fmt::format("  {:<{}}  {} [{}{}{}]\n", flag(slot), width, slot.help, value_text(slot),
-                          range.empty() ? "" : "; ", range);
-    }
-    if (body.empty()) continue;
-    if (!section.path.empty()) text += fmt::format("\n{}:\n", section.help);
-    text += body;
-  }
-  return text;
-}
-
-std::string config_markdown(ConfigRef config) {
-  const Flatten flat(config);
-  const auto cell = [](std::string text) {
-    for (size_t i = 0; (i = text.find('|', i)) != std::string::npos; i += 2) text.insert(i, 1, '\\');
-    return text;
-  };
-  std::string text;
-  for (const Section& section : flat.sections) {
-    std::string rows;
-    for (const Slot& slot : flat.slots)
-      if (slot.section == section.path)
-        rows += fmt::format("| `{}` | {} | `{}` | {} | {} |\n", slot.name, type_name(slot), cell(value_text(slot)),
-                            cell(range_of(slot)), cell(slot.help));
-    if (rows.empty()) continue;
-    if (!text.empty()) text += "\n";
-    if (!section.path.empty()) text += fmt::format("### [{}]: {}\n\n", section.path, section.help);
-    text += "| key | type | default | range | meaning |\n|---|---|---|---|---|\n" + rows;
-  }
-  return text;
+    throw error(Code::kUsage, "{}={}: expected {}", what, fmt::join(values, ","), slot->expected());
 }
 
 }  // namespace espalier
