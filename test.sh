@@ -89,7 +89,8 @@ thread_sanitizer() {
 }
 
 address_tests=(base_test tensor_test store_test formats_test text_test report_test ops_test models_test engine_test
-  train_test cli_test safetensors_fuzz token_shards_fuzz tokenizer_fuzz config_fuzz json_fuzz)
+  train_test cli_test safetensors_fuzz token_shards_fuzz tokenizer_fuzz json_config_fuzz hf_config_fuzz
+  checkpoint_manifest_fuzz)
 thread_tests=(base_test store_test text_test train_test)
 
 part "packages" tools/install_deps.sh || exit 1

@@ -167,10 +167,11 @@ int64_t kill_a_writer(const std::string& checkpoints, int64_t first, int64_t aft
   return last;
 }
 
-// 20 kills, or 100 in a soak (ESP_SOAK=1): whatever was reported as saved is there, whole, and nothing newer is half.
+// 20 kills, or 100 where soaks run whole (ESP_SOAK_SCALE=1): whatever was reported as saved is there, whole, and nothing newer is half.
 TEST(Checkpoint, KillingTheWriterAtAnyMomentLeavesAWholeCheckpoint) {
   const TestFolder folder;
-  const int rounds = std::getenv("ESP_SOAK") ? 100 : 20;
+  const char* scale = std::getenv("ESP_SOAK_SCALE");
+  const int rounds = std::max(20, int(100 * (scale ? std::atof(scale) : 0)));
   const Rng rng(1, Purpose::kTest);
   int64_t saved = -1, next = 0;
   for (int round = 0; round < rounds; ++round) {

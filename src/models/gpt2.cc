@@ -1,5 +1,7 @@
 // GPT-2 (Radford et al. 2019): LayerNorm, learned positions, GELU, biases everywhere, tied head. Its Hugging Face
 // weights are Conv1D, stored [in, out].
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -39,7 +41,8 @@ ArchSpec read(const Json& config, const std::string& what) {
   if (s.heads < 1 || s.width % s.heads != 0)
     throw error(Code::kBadData, "{}: n_embd {} is not a multiple of n_head {}", what, s.width, s.heads);
   s.head_size = s.width / s.heads;
-  s.ffn = json_get_or<int64_t>(config, "n_inner", 4 * s.width, what);
+  // validate() refuses widths far below the bound, which only keeps the product from overflowing.
+  s.ffn = json_get_or<int64_t>(config, "n_inner", 4 * std::min(s.width, int64_t{1} << 40), what);
   s.vocab = json_get<int64_t>(config, "vocab_size", what);
   s.positions = json_get_or<int64_t>(config, "n_positions", 1024, what);
   s.norm_eps = json_get_or<double>(config, "layer_norm_epsilon", 1e-5, what);

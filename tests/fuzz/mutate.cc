@@ -13,7 +13,7 @@ constexpr size_t kMaxBytes = size_t{1} << 16;
 constexpr uint64_t kIntegers[] = {0,          1,          2,          7,           8,         64,
                                   127,        128,        255,        256,         32767,     32768,
                                   65535,      65536,      65537,      1u << 24,    1u << 31,  0x7FFFFFFF,
-                                  0xFFFFFFFF, 1ull << 32, 1ull << 40, ~0ull >> 1, 1ull << 63, ~0ull};
+                                  0xFFFFFFFF, 1ull << 32, 1ull << 40, 1ull << 62, ~0ull >> 1, 1ull << 63, ~0ull};
 
 constexpr std::string_view kPieces[] = {
     "{", "}", "[", "]", ",", ":", "\"", "\\", "\\u0000", "\\ud800", "null", "true", "-1", "0", "1e999", "1e-999",
