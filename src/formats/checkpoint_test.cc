@@ -167,7 +167,8 @@ int64_t kill_a_writer(const std::string& checkpoints, int64_t first, int64_t aft
   return last;
 }
 
-// 20 kills, or 100 where soaks run whole (ESP_SOAK_SCALE=1): whatever was reported as saved is there, whole, and nothing newer is half.
+// 20 kills, or 100 where soaks run whole (ESP_SOAK_SCALE=1): whatever was reported as saved is there, whole, and
+// nothing newer is half.
 TEST(Checkpoint, KillingTheWriterAtAnyMomentLeavesAWholeCheckpoint) {
   const TestFolder folder;
   const char* scale = std::getenv("ESP_SOAK_SCALE");

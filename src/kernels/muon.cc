@@ -25,7 +25,8 @@ void newton_schulz(Context& ctx, Mat g, int steps) {
   for (int step = 0; step < steps; ++step) {
     k.gemm(ctx, {.a = x, .a_transposed = tall, .b = x, .b_transposed = !tall, .c = gram});
     k.gemm(ctx, {.a = gram, .b = gram, .c = polynomial});
-    k.axpy(ctx, {.w = polynomial.row<float>(0), .x = gram.row<float>(0), .n = side * side, .alpha = kB, .shrink = 1 - kC});
+    k.axpy(ctx,
+           {.w = polynomial.row<float>(0), .x = gram.row<float>(0), .n = side * side, .alpha = kB, .shrink = 1 - kC});
     if (tall)
       k.gemm(ctx, {.a = x, .b = polynomial, .c = next});
     else

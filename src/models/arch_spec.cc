@@ -23,7 +23,8 @@ void validate(const ArchSpec& s, const std::string& what) {
   const double layer = double(s.width) * double(s.qkv_width() + s.query_width() + s.up_width() + s.ffn);
   const double weights = double(s.layers) * layer + double(s.width) * (2 * double(s.vocab) + double(s.positions));
   if (weights > kMaxWeights)
-    throw error(Code::kBadData, "{}: its sizes make {:.1e} weights; expected at most {:.0e}", what, weights, kMaxWeights);
+    throw error(Code::kBadData, "{}: its sizes make {:.1e} weights; expected at most {:.0e}", what, weights,
+                kMaxWeights);
   if (s.heads % s.kv_heads != 0)
     throw error(Code::kBadData, "{}: {} heads cannot share {} key/value heads evenly", what, s.heads, s.kv_heads);
   if (s.rope_theta > 0 && s.head_size % 2 != 0)

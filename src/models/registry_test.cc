@@ -103,7 +103,8 @@ struct BadConfig {
 
 TEST(Registry, WhatWeCannotRunIsNamed) {
   const BadConfig cases[] = {
-      {"llama2", "model_type", "lama", Code::kUnsupported, "'lama' is not one that Espalier runs (did you mean 'llama'?)"},
+      {"llama2", "model_type", "lama", Code::kUnsupported,
+       "'lama' is not one that Espalier runs (did you mean 'llama'?)"},
       {"llama2", "model_type", "rwkv", Code::kUnsupported, "`espalier list models`"},
       {"llama2", "model_type", "espalier_rwkv", Code::kUnsupported, "'rwkv'"},
       {"llama2", "model_type", nullptr, Code::kBadData, "\"model_type\" is missing"},

@@ -98,7 +98,7 @@ void save_model(Context& ctx, const Decoder& model, const std::string& folder_gi
   write_file_atomic(temporary + "/config.json", write_config(model.spec(), options.dtype).dump(2) + "\n");
   try {
     swap_folders(temporary, folder);
-  } catch (const fs::filesystem_error& e) {
+  } catch (const fs::filesystem_error& e) {  // the edge of the standard library
     const bool full = e.code() == std::errc::no_space_on_device;
     throw error(full ? Code::kNoSpace : Code::kIo, "putting the model written at {} in the place of {}: {}", temporary,
                 folder, e.code().message());
