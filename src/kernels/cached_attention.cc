@@ -1,0 +1,216 @@
+// Attention of new rows over the cache, for generation. Keys are taken in blocks at fixed positions; each block gives a
+// part (maximum, total, weighted sum of values) of its own, and the parts are joined in order. A row's bits therefore
+// depend on its query and the cache alone, whether blocks are computed one after another or side by side.
+// The query heads that share a key/value head are computed together, so that the cache is read once.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cache.h"
+#include "kernels/entries.h"
+#include "kernels/simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cached_attention.cc"
+#include "hwy/foreach_target.h"
+#include "kernels/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace espalier {
+namespace HWY_NAMESPACE {
+namespace {
+
+constexpr int64_t kBlockKeys = 256;
+/// Query heads at a time: their sums and weights share the loads of keys and values.
+constexpr int kTileQueries = 4;
+/// With fewer rows times key heads than this, blocks are tasks of their own.
+constexpr int64_t kTasksWanted = 32;
+
+/// The softmax of one query over some keys: sums [D] of values weighted by exp(score - top), and the total weight.
+struct Part {
+  float top, total;
+  float* sums;
+};
+
+/// Joins `next` into `all`.
+void join(Part& all, const Part& next, int64_t D) {
+  const float top = std::max(all.top, next.top);
+  const float keep_all = std::exp(all.top - top), keep_next = std::exp(next.top - top);
+  all.total = all.total * keep_all + next.total * keep_next;
+  all.top = top;
+  for_vectors(D, [&](int64_t d, auto lanes) HWY_ATTR {
+    const V scaled = hn::Mul(load(next.sums + d, lanes), splat(keep_next));
+    store(all.sums + d, hn::MulAdd(load(all.sums + d, lanes), splat(keep_all), scaled), lanes);
+  });
+}
+
+/// Scores of kQueries queries (rows of q, D apart) and `keys` keys into scores[query][kBlockKeys].
+template <int kQueries, class T>
+void score_keys(const float* q, const T* k, int64_t k_stride, int64_t keys, int64_t D, float* scores) {
+  for (int64_t j = 0; j < keys; ++j, k += k_stride) {
+    V sums[kQueries];
+    for (int i = 0; i < kQueries; ++i) sums[i] = hn::Zero(F32());
+    for_vectors(D, [&](int64_t d, auto lanes) HWY_ATTR {
+      const V key = load(k + d, lanes);
+      for (int i = 0; i < kQueries; ++i) sums[i] = hn::MulAdd(load(q + i * D + d, lanes), key, sums[i]);
+    });
+    for (int i = 0; i < kQueries; ++i) scores[i * kBlockKeys + j] = hn::GetLane(hn::SumOfLanes(F32(), sums[i]));
+  }
+}
+
+/// Scores to weights exp(scale * (score - maximum)), with the maximum and the total.
+void weigh(float* scores, int64_t keys, float scale, Part& part) {
+  V top = splat(-HUGE_VALF);
+  for_vectors(keys, [&](int64_t j, auto lanes) HWY_ATTR {
+    top = hn::Max(top, keep(load(scores + j, lanes), -HUGE_VALF, lanes));
+  });
+  const float most = hn::GetLane(hn::MaxOfLanes(F32(), top));
+  V total = hn::Zero(F32());
+  for_vectors(keys, [&](int64_t j, auto lanes) HWY_ATTR {
+    const V weight = exp(hn::Mul(hn::Sub(load(scores + j, lanes), splat(most)), splat(scale)));
+    store(scores + j, weight, lanes);
+    total = hn::Add(total, keep(weight, 0, lanes));
+  });
+  part.top = most * scale;
+  part.total = hn::GetLane(hn::SumOfLanes(F32(), total));
+}
+
+/// sums[d] = sum over keys of weight * v[key][d], for kQueries queries.
+template <int kQueries, class T>
+void sum_values(const float* weights, const T* v, int64_t v_stride, int64_t keys, int64_t D, Part* parts) {
+  for_vectors(D, [&](int64_t d, auto lanes) HWY_ATTR {
+    V sums[kQueries];
+    for (int i = 0; i < kQueries; ++i) sums[i] = hn::Zero(F32());
+    for (int64_t j = 0; j < keys; ++j) {
+      const V value = load(v + j * v_stride + d, lanes);
+      for (int i = 0; i < kQueries; ++i) sums[i] = hn::MulAdd(splat(weights[i * kBlockKeys + j]), value, sums[i]);
+    }
+    for (int i = 0; i < kQueries; ++i) store(parts[i].sums + d, sums[i], lanes);
+  });
+}
+
+/// One row's query heads of one key/value head, and the keys that the row sees.
+struct Unit {
+  int64_t row, kv_head, first, end;
+};
+
+struct Cached {
+  const CachedAttentionArgs& args;
+  int64_t group, D;
+
+  Unit unit(int64_t index) const {
+    const int64_t row = index / args.kv_heads, position = args.keys - args.q.rows + row;
+    const int64_t first = args.window > 0 ? std::max<int64_t>(0, position - args.window + 1) : 0;
+    return {row, index % args.kv_heads, first, position + 1};
+  }
+
+  /// The parts of queries [query, query + kQueries) of the unit for the keys it sees of one block.
+  template <int kQueries, class T>
+  void run_tile(const Unit& u, int64_t block, int64_t query, Part* parts) const {
+    alignas(64) float scores[kQueries * kBlockKeys];
+    const int64_t key = std::max(u.first, block * kBlockKeys), end = std::min(u.end, (block + 1) * kBlockKeys);
+    const int64_t column = u.kv_head * D;
+    score_keys<kQueries>(args.q.row<float>(u.row) + (u.kv_head * group + query) * D, args.k.row<T>(key) + column,
+                         args.k.stride, end - key, D, scores);
+    for (int i = 0; i < kQueries; ++i) weigh(scores + i * kBlockKeys, end - key, args.scale, parts[i]);
+    sum_values<kQueries>(scores, args.v.row<T>(key) + column, args.v.stride, end - key, D, parts);
+  }
+
+  /// The same for all queries of the unit.
+  template <class T>
+  void run_block(const Unit& u, int64_t block, Part* parts) const {
+    int64_t query = 0;
+    for (; query + kTileQueries <= group; query += kTileQueries)
+      run_tile<kTileQueries, T>(u, block, query, parts + query);
+    for (; query < group; ++query) run_tile<1, T>(u, block, query, parts + query);
+  }
+
+  void write(const Unit& u, int64_t query, const Part& part) const {
+    float* out = args.out.row<float>(u.row) + (u.kv_head * group + query) * D;
+    for_vectors(D, [&](int64_t d, auto lanes) HWY_ATTR {
+      store(out + d, hn::Mul(load(part.sums + d, lanes), splat(1 / part.total)), lanes);
+    });
+  }
+};
+
+/// Each unit walks over its blocks.
+template <class T>
+void run_units(Context& ctx, const Cached& cached, int64_t units) {
+  const int64_t group = cached.group, D = cached.D, parts_size = 2 * group * D;
+  const int64_t part_bytes = 2 * group * int64_t(sizeof(Part));
+  Scratch& memory = scratch(ctx);
+  auto* parts = memory.get<std::byte>(Slot::kAttentionPartials, part_bytes * ctx.pool.size());
+  float* sums = memory.get<float>(Slot::kAttention, parts_size * ctx.pool.size());
+  ctx.pool.parallel_for(units, [&](int64_t task, int worker) {
+    Part* all = reinterpret_cast<Part*>(parts + worker * part_bytes);
+    Part* next = all + group;
+    for (int64_t i = 0; i < 2 * group; ++i) all[i].sums = sums + worker * parts_size + i * D;
+    const Unit unit = cached.unit(task);
+    const int64_t first = unit.first / kBlockKeys, last = (unit.end - 1) / kBlockKeys;
+    cached.run_block<T>(unit, first, all);
+    for (int64_t block = first + 1; block <= last; ++block) {
+      cached.run_block<T>(unit, block, next);
+      for (int64_t i = 0; i < group; ++i) join(all[i], next[i], D);
+    }
+    for (int64_t i = 0; i < group; ++i) cached.write(unit, i, all[i]);
+  });
+}
+
+/// Each block of each unit is a task; then the parts are joined in the same order.
+template <class T>
+void run_blocks(Context& ctx, const Cached& cached, int64_t units) {
+  const int64_t group = cached.group, D = cached.D, blocks = (cached.args.keys + kBlockKeys - 1) / kBlockKeys;
+  Scratch& memory = scratch(ctx);
+  Part* parts = memory.get<Part>(Slot::kAttentionPartials, units * blocks * group);
+  float* sums = memory.get<float>(Slot::kAttention, units * blocks * group * D);
+  const auto sees = [&](const Unit& u, int64_t block) {
+    return (block + 1) * kBlockKeys > u.first && block * kBlockKeys < u.end;
+  };
+  ctx.pool.parallel_for(units * blocks, [&](int64_t task, int) {
+    const Unit unit = cached.unit(task % units);
+    const int64_t block = task / units, at = (task % units * blocks + block) * group;
+    if (!sees(unit, block)) return;
+    for (int64_t i = 0; i < group; ++i) parts[at + i].sums = sums + (at + i) * D;
+    cached.run_block<T>(unit, block, parts + at);
+  });
+  for (int64_t index = 0; index < units; ++index) {
+    const Unit unit = cached.unit(index);
+    const int64_t first = unit.first / kBlockKeys, last = (unit.end - 1) / kBlockKeys;
+    for (int64_t i = 0; i < group; ++i) {
+      Part& all = parts[(index * blocks + first) * group + i];
+      for (int64_t block = first + 1; block <= last; ++block)
+        join(all, parts[(index * blocks + block) * group + i], D);
+      cached.write(unit, i, all);
+    }
+  }
+}
+
+void run(Context& ctx, const CachedAttentionArgs& args) {
+  const Cached cached{args, args.heads / args.kv_heads, args.head_size};
+  const int64_t units = args.q.rows * args.kv_heads;
+  visit_float(args.k.dtype, [&](auto t) {
+    if (units < kTasksWanted && args.keys > kBlockKeys)
+      run_blocks<decltype(t)>(ctx, cached, units);
+    else
+      run_units<decltype(t)>(ctx, cached, units);
+  });
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace espalier
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace espalier::cpu {
+
+void cached_attention(Context& ctx, const CachedAttentionArgs& args) {
+  ESP_CHECK(args.kv_heads > 0 && args.heads % args.kv_heads == 0, "{} heads share {} key heads", args.heads,
+            args.kv_heads);
+  ESP_CHECK(args.keys >= args.q.rows && args.k.rows >= args.keys && args.v.rows >= args.keys,
+            "{} new rows, {} positions, cache of {} and {}", args.q.rows, args.keys, args.k.rows, args.v.rows);
+  ESP_CHECK(args.k.dtype == args.v.dtype, "k {}, v {}", dtype_name(args.k.dtype), dtype_name(args.v.dtype));
+  ESP_SIMD(ctx, run)(ctx, args);
+}
+
+}  // namespace espalier::cpu
+#endif  // HWY_ONCE

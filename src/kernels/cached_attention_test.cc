@@ -1,0 +1,71 @@
+#include "kernels/op_case.h"
+
+namespace espalier {
+namespace {
+
+class CachedAttention : public OpTest {
+ protected:
+  struct Case {
+    int64_t rows, keys, heads, kv_heads, head_size, window = 0;
+    DType dtype = DType::kF32;
+  };
+  /// For the bound see attention_test.cc.
+  void check_case(const Case& c) {
+    SCOPED_TRACE(fmt::format("rows {} keys {} heads {}/{} size {} window {} {}", c.rows, c.keys, c.heads, c.kv_heads,
+                             c.head_size, c.window, dtype_name(c.dtype)));
+    const double weight_error = (4 * std::sqrt(double(c.head_size)) + 8 + double(c.keys)) * 0x1p-24;
+    check([&](OpRun& op) {
+      op.kernels.cached_attention(
+          op.ctx, {.q = op.input(DType::kF32, c.rows, c.heads * c.head_size),
+                   .k = op.input(c.dtype, c.keys + 3, c.kv_heads * c.head_size),
+                   .v = op.input(c.dtype, c.keys + 3, c.kv_heads * c.head_size),
+                   .out = op.output(DType::kF32, c.rows, c.heads * c.head_size, {.absolute = 2 * weight_error}),
+                   .keys = c.keys, .heads = c.heads, .kv_heads = c.kv_heads, .head_size = c.head_size,
+                   .window = c.window, .scale = 1.0f / std::sqrt(float(c.head_size))});
+    });
+  }
+};
+
+TEST_F(CachedAttention, MatchesReference) {
+  for (DType dtype : {DType::kF32, DType::kBF16}) {
+    for (int64_t keys : tails())
+      check_case({.rows = 1, .keys = keys, .heads = 2, .kv_heads = 2, .head_size = 8, .dtype = dtype});
+    for (int64_t size : tails())
+      check_case({.rows = 3, .keys = 9, .heads = 5, .kv_heads = 1, .head_size = size, .dtype = dtype});
+  }
+}
+
+TEST_F(CachedAttention, AcrossBlocks) {
+  for (int64_t rows : {1, 2, 40})
+    for (int64_t window : {0, 1, 100, 300})
+      check_case({.rows = rows, .keys = 700, .heads = 6, .kv_heads = 1, .head_size = 8, .window = window});
+}
+
+// Rows computed in one call have the bits of the same rows computed one call each, whichever way the work is cut.
+TEST_F(CachedAttention, RowsDoNotDependOnEachOther) {
+  constexpr int64_t kRows = 70, kKeys = 600, kHeads = 3, kSize = 20;
+  std::vector<float> q(kRows * kHeads * kSize), k(kKeys * kSize), v(kKeys * kSize), together(q.size()), alone(q.size());
+  const Rng rng(5, Purpose::kTest, 1);
+  uint64_t counter = 0;
+  for (auto* values : {&q, &k, &v})
+    for (float& x : *values) x = rng.uniform(counter++) - 0.5f;
+  for (Isa isa : {Isa::kAvx2, Isa::kAvx3}) {
+    if (!isa_supported(isa)) continue;
+    Context ctx{one_, silent_log(), isa, {}};
+    CachedAttentionArgs args{.k = mat(k.data(), kKeys, kSize), .v = mat(v.data(), kKeys, kSize), .keys = kKeys,
+                             .heads = kHeads, .kv_heads = 1, .head_size = kSize, .window = 310, .scale = 2};
+    args.q = mat(q.data(), kRows, kHeads * kSize);
+    args.out = mat(together.data(), kRows, kHeads * kSize);
+    kernels(ctx).cached_attention(ctx, args);
+    for (int64_t i = 0; i < kRows; ++i) {
+      args.q = mat(&q[size_t(i * kHeads * kSize)], 1, kHeads * kSize);
+      args.out = mat(&alone[size_t(i * kHeads * kSize)], 1, kHeads * kSize);
+      args.keys = kKeys - kRows + i + 1;
+      kernels(ctx).cached_attention(ctx, args);
+    }
+    EXPECT_EQ(together, alone) << isa_name(isa);
+  }
+}
+
+}  // namespace
+}  // namespace espalier
