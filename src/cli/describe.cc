@@ -1,0 +1,103 @@
+#include "cli/describe.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "formats/hf_folder.h"
+#include "formats/token_shards.h"
+
+namespace espalier {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+bool has(const std::string& folder, const char* name) {
+  std::error_code ignored;
+  return fs::exists(folder + "/" + name, ignored);
+}
+
+/// The first bytes of a file, fewer where it is shorter; nothing of a folder.
+std::string head_of(const std::string& path, size_t bytes) {
+  std::string head(bytes, '\0');
+  std::ifstream in(path, std::ios::binary);
+  in.read(head.data(), std::streamsize(bytes));
+  head.resize(size_t(std::max<std::streamsize>(in.gcount(), 0)));
+  return head;
+}
+
+bool is_json_with(const std::string& path, const char* key) {
+  if (!is_file(path) || !path.ends_with(".json")) return false;
+  const Json json = read_json_file(path);
+  return json.is_object() && json.contains(key);
+}
+
+bool holds_shards(const std::string& path) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(path, ignored))
+    if (entry.path().extension() == kTokenShardExtension) return true;
+  return false;
+}
+
+bool is_run(const std::string& path) {
+  return has(path, "config.toml") && (has(path, "metrics.jsonl") || has(path, "checkpoints") || has(path, "model"));
+}
+bool is_checkpoint(const std::string& path) { return has(path, "manifest.json"); }
+bool is_model(const std::string& path) {
+  return has(path, "config.json") || has(path, "tokenizer.json") || has(path, "model.safetensors") ||
+         has(path, "model.safetensors.index.json");
+}
+bool is_safetensors(const std::string& path) {
+  const std::string head = head_of(path, 9);
+  return is_json_with(path, "weight_map") || path.ends_with(".safetensors") || (head.size() == 9 && head[8] == '{');
+}
+bool is_tokenizer(const std::string& path) { return is_json_with(path, "added_tokens"); }
+bool is_config(const std::string& path) { return is_json_with(path, "model_type"); }
+bool is_shard(const std::string& path) {
+  const std::string head = head_of(path, 8);
+  const bool llmc = head.starts_with("\x88\xd8\x34\x01") || head.starts_with("\xa1\xd9\x34\x01");
+  return is_file(path) && (path.ends_with(kTokenShardExtension) || path.ends_with(".bin") || head == "ESPTOKEN" || llmc);
+}
+bool is_recipe(const std::string& path) { return is_file(path) && path.ends_with(".toml"); }
+
+// A new format is one row here.
+constexpr FileKind kKinds[] = {
+    {"run", "run folders", is_run, describe_run},
+    {"checkpoint", "checkpoints (checkpoints/step-N)", is_checkpoint, describe_checkpoint},
+    {"token shards", "folders of token shards", holds_shards, describe_shards},
+    {"model", "Hugging Face model folders", is_model, describe_model},
+    {"tokenizer", "tokenizer.json", is_tokenizer, describe_tokenizer},
+    {"config", "config.json", is_config, describe_config},
+    {"recipe", "recipes (.toml)", is_recipe, describe_recipe},
+    {"token shard", "token shards (.tokens, nanoGPT's and llm.c's .bin)", is_shard, describe_shard},
+    {"safetensors", ".safetensors and their index", is_safetensors, describe_safetensors},
+};
+
+}  // namespace
+
+std::span<const FileKind> file_kinds() { return kKinds; }
+
+OrderedJson describe(Terminal& terminal, const std::string& given, const DescribeOptions& options) {
+  std::error_code ignored;
+  const std::string path = fs::exists(given, ignored) ? given : find_model_folder(given);
+  for (const FileKind& kind : kKinds) {
+    if (!kind.matches(path)) continue;
+    OrderedJson object = {{"kind", kind.name}, {"path", path}};
+    object.update(kind.describe(terminal, path, options));
+    return object;
+  }
+  std::vector<std::string> known;
+  for (const FileKind& kind : kKinds) known.emplace_back(kind.summary);
+  throw error(Code::kUnsupported, "inspecting {}: its contents are of no format that Espalier reads; those are {}", path,
+              fmt::join(known, ", "));
+}
+
+}  // namespace espalier

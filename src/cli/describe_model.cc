@@ -1,0 +1,109 @@
+#include <filesystem>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/describe.h"
+#include "formats/hf_folder.h"
+#include "models/load.h"
+#include "models/registry.h"
+#include "text/tokenizer.h"
+
+namespace espalier {
+namespace {
+
+namespace fs = std::filesystem;
+
+OrderedJson dims(const Shape& shape) {
+  OrderedJson list = OrderedJson::array();
+  for (int i = 0; i < shape.rank(); ++i) list.push_back(shape[i]);
+  return list;
+}
+
+/// Numbers by dtype, files, bytes, and the table of tensors.
+OrderedJson summary_of(const SafetensorsFolder& files) {
+  std::map<std::string, int64_t> numbers;
+  OrderedJson tensors = OrderedJson::array();
+  int64_t count = 0;
+  uint64_t bytes = 0;
+  for (const std::string& name : files.names()) {
+    const TensorInfo& info = *files.find(name);
+    numbers[dtype_name(info.dtype)] += info.shape.size();
+    count += info.shape.size();
+    bytes += info.bytes;
+    tensors.push_back({{"name", name}, {"dtype", dtype_name(info.dtype)}, {"shape", dims(info.shape)},
+                       {"bytes", info.bytes}});
+  }
+  OrderedJson object = {{"elements", count}, {"dtypes", numbers}, {"weight_files", files.files().size()},
+                        {"weight_bytes", bytes}};
+  if (!files.files().empty() && !files.files()[0].metadata().empty()) object["metadata"] = files.files()[0].metadata();
+  object["tensors"] = tensors;
+  return object;
+}
+
+OrderedJson summary_of(const ArchSpec& s) {
+  OrderedJson object = {{"architecture", family(s.family, "inspecting").summary},
+                        {"family", s.family},
+                        {"parameters", parameter_count(s)},
+                        {"layers", s.layers},
+                        {"width", s.width},
+                        {"heads", s.heads},
+                        {"kv_heads", s.kv_heads},
+                        {"head_size", s.head_size},
+                        {"ffn", s.ffn},
+                        {"vocab", s.vocab},
+                        {"positions", s.positions},
+                        {"tied_head", s.tied_head}};
+  if (s.rope_theta > 0) object["rope_theta"] = s.rope_theta;
+  if (s.window > 0) object["window"] = s.window;
+  if (s.parallel_block) object["parallel_block"] = true;
+  object["kv_cache_bytes_per_token"] = 2 * s.layers * s.kv_width() * dtype_size(DType::kF32);
+  return object;
+}
+
+OrderedJson summary_of(const Tokenizer& t) {
+  const auto token = [&](std::optional<int32_t> id) {
+    return id ? OrderedJson{{"id", *id}, {"token", t.token_text(*id)}} : OrderedJson(nullptr);
+  };
+  int64_t special = 0;
+  for (int64_t id = 0; id < t.vocab_size(); ++id) special += t.is_special(int32_t(id));
+  return {{"vocab_size", t.vocab_size()}, {"special_tokens", special}, {"bos", token(t.bos())}, {"eos", token(t.eos())},
+          {"pad", token(t.pad())},        {"vocab_hash", fmt::format("{:016x}", t.vocab_hash())}};
+}
+
+}  // namespace
+
+OrderedJson describe_config(Terminal&, const std::string& path, const DescribeOptions&) {
+  return summary_of(read_config(read_json_file(path), path));
+}
+
+OrderedJson describe_tokenizer(Terminal&, const std::string& path, const DescribeOptions&) {
+  return summary_of(Tokenizer::load(path));
+}
+
+OrderedJson describe_safetensors(Terminal&, const std::string& path, const DescribeOptions&) {
+  const bool index = path.ends_with(".json");
+  const std::string folder = fs::path(path).parent_path();
+  return summary_of(SafetensorsFolder::open(index ? (folder.empty() ? "." : folder) : path));
+}
+
+OrderedJson describe_model(Terminal& terminal, const std::string& folder, const DescribeOptions& options) {
+  OrderedJson object;
+  try {
+    if (fs::exists(folder + "/config.json")) object.update(summary_of(load_spec(folder)));
+  } catch (const Error& e) {  // inspect's edge: what we cannot run, we can still look at
+    object["cannot_run"] = e.what();
+  }
+  if (fs::exists(folder + "/tokenizer.json")) object["tokenizer"] = summary_of(Tokenizer::load(folder));
+  const bool weights = fs::exists(folder + "/model.safetensors") || fs::exists(folder + "/model.safetensors.index.json");
+  if (!weights) return object;
+  object.update(summary_of(open_weights(folder)));
+  if (options.verify && !object.contains("cannot_run")) {  // names, shapes, and that every number is finite
+    load_model(terminal.context(), one_process_mesh(), folder, {});
+    object["verified"] = true;
+  }
+  return object;
+}
+
+}  // namespace espalier
