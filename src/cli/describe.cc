@@ -63,8 +63,9 @@ bool is_tokenizer(const std::string& path) { return is_json_with(path, "added_to
 bool is_config(const std::string& path) { return is_json_with(path, "model_type"); }
 bool is_shard(const std::string& path) {
   const std::string head = head_of(path, 8);
+  const bool named = path.ends_with(kTokenShardExtension) || path.ends_with(".bin");
   const bool llmc = head.starts_with("\x88\xd8\x34\x01") || head.starts_with("\xa1\xd9\x34\x01");
-  return is_file(path) && (path.ends_with(kTokenShardExtension) || path.ends_with(".bin") || head == "ESPTOKEN" || llmc);
+  return is_file(path) && (named || llmc || head == "ESPTOKEN");
 }
 bool is_recipe(const std::string& path) { return is_file(path) && path.ends_with(".toml"); }
 
@@ -96,8 +97,8 @@ OrderedJson describe(Terminal& terminal, const std::string& given, const Describ
   }
   std::vector<std::string> known;
   for (const FileKind& kind : kKinds) known.emplace_back(kind.summary);
-  throw error(Code::kUnsupported, "inspecting {}: its contents are of no format that Espalier reads; those are {}", path,
-              fmt::join(known, ", "));
+  throw error(Code::kUnsupported, "inspecting {}: its contents are of no format that Espalier reads; those are {}",
+              path, fmt::join(known, ", "));
 }
 
 }  // namespace espalier

@@ -96,8 +96,8 @@ OrderedJson describe_model(Terminal& terminal, const std::string& folder, const 
     object["cannot_run"] = e.what();
   }
   if (fs::exists(folder + "/tokenizer.json")) object["tokenizer"] = summary_of(Tokenizer::load(folder));
-  const bool weights = fs::exists(folder + "/model.safetensors") || fs::exists(folder + "/model.safetensors.index.json");
-  if (!weights) return object;
+  const bool one_file = fs::exists(folder + "/model.safetensors");
+  if (!one_file && !fs::exists(folder + "/model.safetensors.index.json")) return object;
   object.update(summary_of(open_weights(folder)));
   if (options.verify && !object.contains("cannot_run")) {  // names, shapes, and that every number is finite
     load_model(terminal.context(), one_process_mesh(), folder, {});

@@ -53,7 +53,8 @@ std::string table_text(const OrderedJson& rows, int64_t most) {
     table.row(cells);
   }
   std::string text = "\n" + table.text();
-  if (shown < int64_t(rows.size())) text += fmt::format("... and {} more (--rows 0 shows all)\n", rows.size() - size_t(shown));
+  if (shown < int64_t(rows.size()))
+    text += fmt::format("... and {} more (--rows 0 shows all)\n", int64_t(rows.size()) - shown);
   return text;
 }
 
@@ -88,8 +89,8 @@ int run(Terminal& terminal, std::span<const std::string> args) {
 
 }  // namespace
 
-const Verb kInspect = {"inspect", "Look", "what is in a file or folder: model, tokenizer, shards, checkpoint, run", "path",
-                       "espalier inspect runs/demo/model\nespalier inspect data/train-00000.tokens --verify\n"
+const Verb kInspect = {"inspect", "Look", "what is in a file or folder: model, tokenizer, shards, checkpoint, run",
+                       "path", "espalier inspect runs/demo/model\nespalier inspect data/train-00000.tokens --verify\n"
                        "espalier inspect model.safetensors --json", run};
 
 }  // namespace espalier
