@@ -78,6 +78,7 @@ TEST(ArchSpec, NumbersThatMakeNoModelAreNamed) {
   refused([](ArchSpec& s) { s.width = -4; }, "width is -4");
   refused([](ArchSpec& s) { s.vocab = int64_t{1} << 40; }, "vocabulary size");
   refused([](ArchSpec& s) { s.heads = 3, s.kv_heads = 2; }, "3 heads cannot share 2");
+  refused([](ArchSpec& s) { s.layers = 10'000, s.width = 1 << 20, s.ffn = 1 << 24; }, "weights; expected at most");
   refused([](ArchSpec& s) { s.head_size = 3, s.rope_theta = 100; }, "even head size");
   refused([](ArchSpec& s) { s.window = -1; }, "sliding window is -1");
 }
