@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include <nlohmann/json.hpp>
+#include <simdjson.h>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -12,6 +13,11 @@
 
 namespace espalier {
 namespace {
+
+// A vocabulary of 150,000 tokens with its merges is most of the file; simdjson reads it in a hundredth of the time that
+// a tree of nlohmann's takes. Everything else is small and converted into such a tree.
+using Element = simdjson::dom::element;
+constexpr int kMaxDepth = 64;
 
 /// The file being read, for errors, and the ids of its tokens as written.
 struct Reader {
@@ -56,11 +62,53 @@ std::vector<const Json*> sequence(const Reader& reader, const Json& part, const 
   return steps;
 }
 
+/// For a message.
+std::string shown(Element element) {
+  const std::string text = simdjson::minify(element);
+  return text.size() > 60 ? text.substr(0, 60) + "..." : text;
+}
+
+/// A tree of all but the model's vocabulary and merges.
+Json to_json(const Reader& reader, Element element, int depth = 0) {
+  if (depth > kMaxDepth) throw reader.bad("JSON nested deeper than {}", kMaxDepth);
+  simdjson::dom::array items;
+  if (!element.get(items)) {
+    Json array = Json::array();
+    for (const Element item : items) array.push_back(to_json(reader, item, depth + 1));
+    return array;
+  }
+  simdjson::dom::object members;
+  if (!element.get(members)) {
+    Json object = Json::object();
+    for (const auto [key, value] : members)
+      if (depth != 1 || (key != "vocab" && key != "merges"))
+        object[std::string(key)] = to_json(reader, value, depth + 1);
+    return object;
+  }
+  std::string_view text;
+  if (!element.get(text)) return std::string(text);
+  if (bool value; !element.get(value)) return value;
+  if (int64_t value; !element.get(value)) return value;
+  if (uint64_t value; !element.get(value)) return value;
+  if (double value; !element.get(value)) return value;
+  return nullptr;
+}
+
+int32_t check_id(const Reader& reader, std::string_view token, std::optional<int64_t> id, const std::string& found) {
+  if (!id || *id < 0 || *id >= kMaxVocabulary)
+    throw reader.bad("token \"{}\" has the id {}; expected an integer from 0 to {}", token, found, kMaxVocabulary - 1);
+  return int32_t(*id);
+}
+
 int32_t read_id(const Reader& reader, const Json& value, std::string_view token) {
-  if (!value.is_number_integer() || value < 0 || value >= kMaxVocabulary)
-    throw reader.bad("token \"{}\" has the id {}; expected an integer from 0 to {}", token, value.dump(),
-                     kMaxVocabulary - 1);
-  return value.get<int32_t>();
+  const bool fits = value.is_number_integer() && value < kMaxVocabulary;
+  return check_id(reader, token, fits ? std::optional(value.get<int64_t>()) : std::nullopt, value.dump());
+}
+
+int32_t read_id(const Reader& reader, Element value, std::string_view token) {
+  int64_t id;
+  if (!value.get(id) && id >= 0 && id < kMaxVocabulary) return int32_t(id);
+  return check_id(reader, token, std::nullopt, shown(value));
 }
 
 std::vector<AddedToken> read_added_tokens(const Reader& reader, const Json& list) {
@@ -89,11 +137,13 @@ void add_token(const Reader& reader, Vocabulary& vocabulary, int32_t id, std::st
     throw reader.bad("\"{}\" and \"{}\" have the same id {}", vocabulary.text(id), text, id);
 }
 
-void read_vocabulary(Reader& reader, const Json& vocab, const std::vector<AddedToken>& added,
-                     Vocabulary& vocabulary) {
-  if (!vocab.is_object()) throw reader.bad("model.vocab is {}; expected an object", vocab.type_name());
-  for (const auto& [text, value] : vocab.get_ref<const Json::object_t&>())
-    reader.ids.emplace(text, read_id(reader, value, text));
+void read_vocabulary(Reader& reader, Element vocab, const std::vector<AddedToken>& added, Vocabulary& vocabulary) {
+  simdjson::dom::object entries;
+  if (vocab.get(entries)) throw reader.bad("model.vocab is {}; expected an object", shown(vocab));
+  reader.ids.reserve(entries.size() + added.size());
+  for (const auto [text, value] : entries)
+    if (!reader.ids.emplace(text, read_id(reader, value, text)).second)
+      throw reader.bad("model.vocab lists \"{}\" twice", text);
   for (const AddedToken& token : added) {
     const auto found = reader.ids.find(token.content);
     if (found != reader.ids.end() && found->second != token.id)
@@ -104,8 +154,8 @@ void read_vocabulary(Reader& reader, const Json& vocab, const std::vector<AddedT
     if (token.special) vocabulary.set_special(token.id);
     reader.ids.emplace(token.content, token.id);
   }
-  for (const auto& [text, value] : vocab.get_ref<const Json::object_t&>()) {
-    const auto id = value.get<int32_t>();
+  for (const auto [text, value] : entries) {
+    const int32_t id = read_id(reader, value, text);
     const bool is_added = vocabulary.has(id) && vocabulary.text(id) == text;
     if (!is_added) add_token(reader, vocabulary, id, text, false);
   }
@@ -113,30 +163,32 @@ void read_vocabulary(Reader& reader, const Json& vocab, const std::vector<AddedT
 }
 
 /// The two halves of a merge, written "a b" or ["a", "b"].
-std::pair<std::string_view, std::string_view> read_merge(const Reader& reader, const Json& merge) {
-  if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string())
-    return {merge[0].get_ref<const std::string&>(), merge[1].get_ref<const std::string&>()};
-  if (merge.is_string()) {
-    const std::string_view text = merge.get_ref<const std::string&>();
+std::pair<std::string_view, std::string_view> read_merge(const Reader& reader, Element merge) {
+  std::string_view text, left, right;
+  simdjson::dom::array halves;
+  if (!merge.get(text)) {
     const size_t space = text.find(' ');
     if (space != text.npos && text.find(' ', space + 1) == text.npos)
       return {text.substr(0, space), text.substr(space + 1)};
+  } else if (!merge.get(halves) && halves.size() == 2 && !halves.at(0).get(left) && !halves.at(1).get(right)) {
+    return {left, right};
   }
-  throw reader.bad("the merge {} is not two tokens", merge.dump());
+  throw reader.bad("the merge {} is not two tokens", shown(merge));
 }
 
-std::vector<Merge> read_merges(const Reader& reader, const Json& list) {
-  if (!list.is_array()) throw reader.bad("model.merges is {}; expected an array", list.type_name());
+std::vector<Merge> read_merges(const Reader& reader, Element list) {
+  simdjson::dom::array entries;
+  if (list.get(entries)) throw reader.bad("model.merges is {}; expected an array", shown(list));
   std::vector<Merge> merges;
-  merges.reserve(list.size());
-  const auto id_of = [&](std::string_view token, const Json& merge) {
+  merges.reserve(entries.size());
+  const auto id_of = [&](std::string_view token, Element merge) {
     const auto found = reader.ids.find(token);
     if (found == reader.ids.end())
-      throw reader.bad("the merge {} needs the token \"{}\", which the vocabulary lacks", merge.dump(), token);
+      throw reader.bad("the merge {} needs the token \"{}\", which the vocabulary lacks", shown(merge), token);
     return found->second;
   };
   std::string joined;
-  for (const Json& merge : list) {
+  for (const Element merge : entries) {
     const auto [left, right] = read_merge(reader, merge);
     joined.assign(left).append(right);
     merges.push_back({id_of(left, merge), id_of(right, merge), id_of(joined, merge)});
@@ -144,7 +196,15 @@ std::vector<Merge> read_merges(const Reader& reader, const Json& list) {
   return merges;
 }
 
-void read_model(Reader& reader, const Json& model, const std::vector<AddedToken>& added, TokenizerParts& parts) {
+/// A large member of the model.
+Element model_member(const Reader& reader, Element file, const char* key) {
+  Element found;
+  if (file["model"][key].get(found)) throw reader.bad("model.{} is missing", key);
+  return found;
+}
+
+void read_model(Reader& reader, const Json& model, Element file, const std::vector<AddedToken>& added,
+                TokenizerParts& parts) {
   if (!model.is_object()) throw reader.bad("\"model\" is {}; expected an object", model.type_name());
   const std::string what = reader.what + " (model)";
   const std::string type = json_get_or<std::string>(model, "type", "BPE", what);  // old files leave it out
@@ -153,8 +213,8 @@ void read_model(Reader& reader, const Json& model, const std::vector<AddedToken>
     if (!json_get_or<std::string>(model, affix, "", what).empty()) throw reader.unsupported("model.{}", affix);
   if (json_get_or(model, "byte_fallback", false, what)) throw reader.unsupported("model.byte_fallback");
   if (json_get_or(model, "dropout", 0.0, what) != 0) throw reader.unsupported("model.dropout");
-  read_vocabulary(reader, member(model, "vocab"), added, parts.vocabulary);
-  const std::vector<Merge> merges = read_merges(reader, member(model, "merges"));
+  read_vocabulary(reader, model_member(reader, file, "vocab"), added, parts.vocabulary);
+  const std::vector<Merge> merges = read_merges(reader, model_member(reader, file, "merges"));
   parts.ignore_merges = json_get_or(model, "ignore_merges", false, what);
 
   int32_t byte_ids[256];
@@ -268,8 +328,14 @@ void read_post_processor(const Reader& reader, const Json& part, TokenizerParts&
 }  // namespace
 
 TokenizerParts parse_tokenizer_json(std::string_view text, const std::string& what) {
-  const Json json = parse_json(text, what);
   Reader reader{what};
+  simdjson::dom::parser parser;
+  Element file;
+  if (const auto failure = parser.parse(text.data(), text.size()).get(file)) {
+    parse_json(text, what);  // says where it is wrong
+    throw reader.bad("not valid JSON: {}", simdjson::error_message(failure));
+  }
+  const Json json = to_json(reader, file);
   if (!json.is_object()) throw reader.bad("the file holds {}; expected an object", json.type_name());
   const Json& normalizer = member(json, "normalizer");
   if (!normalizer.is_null()) {
@@ -278,7 +344,7 @@ TokenizerParts parse_tokenizer_json(std::string_view text, const std::string& wh
   }
   TokenizerParts parts;
   const std::vector<AddedToken> added = read_added_tokens(reader, member(json, "added_tokens"));
-  read_model(reader, member(json, "model"), added, parts);
+  read_model(reader, member(json, "model"), file, added, parts);
   read_pre_tokenizer(reader, member(json, "pre_tokenizer"), parts);
   read_post_processor(reader, member(json, "post_processor"), parts);
   for (const Json* step : sequence(reader, member(json, "decoder"), "decoder", "decoders"))
