@@ -37,13 +37,9 @@ progress and log to standard error; the exit status says what went wrong (`espal
 
 void print_help(Terminal& terminal) {
   terminal.write(fmt::format(fmt::runtime(kIntroduction), ESP_VERSION));
-  std::vector<std::string> groups;
   size_t width = 0;
-  for (const Verb* verb : kVerbs) {
-    if (std::find(groups.begin(), groups.end(), verb->group) == groups.end()) groups.push_back(verb->group);
-    width = std::max(width, std::string(verb->name).size());
-  }
-  for (const std::string& group : groups) {
+  for (const Verb* verb : kVerbs) width = std::max(width, std::string(verb->name).size());
+  for (const std::string_view group : {"Make", "Use", "Look"}) {
     terminal.print("{}:\n", group);
     for (const Verb* verb : kVerbs)
       if (verb->group == group) terminal.print("  {:<{}}  {}\n", verb->name, width, verb->summary);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <csignal>
 #include <optional>
+#include <thread>
 
 #include "base/error.h"
 #include "cli/progress_bar.h"
@@ -39,20 +40,41 @@ class StderrLog : public Log {
   Screen& screen_;
 };
 
+/// The program's bar: work that reports progress can be stopped, also where no thread pool runs.
+class StoppableBar : public ProgressBar {
+ public:
+  StoppableBar(Screen& screen, std::function<void()> check) : ProgressBar(screen), check_(std::move(check)) {}
+
+  void update(int64_t done, const std::string& note) override {
+    ProgressBar::update(done, note);
+    // Only the thread that runs the verb can be unwound.
+    if (std::this_thread::get_id() == thread_) check_();
+  }
+
+ private:
+  std::function<void()> check_;
+  std::thread::id thread_ = std::this_thread::get_id();
+};
+
 }  // namespace
 
 struct Terminal::State {
+  explicit State(std::function<void()> check) : bar(screen, std::move(check)) {}
+
   Look out = look_of(STDOUT_FILENO);
   Screen screen{stderr, look_of(STDERR_FILENO)};
   StderrLog log{screen};
-  ProgressBar bar{screen};
+  StoppableBar bar;
   Settings settings;
   std::optional<ThreadPool> pool;
   std::optional<Context> context;
   bool owns_interrupts = false;
 };
 
-Terminal::Terminal() : state_(std::make_unique<State>()) {
+Terminal::Terminal() {
+  state_ = std::make_unique<State>([this] {
+    if (!state_->owns_interrupts) check_interrupt();
+  });
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);

@@ -39,9 +39,10 @@ class Terminal {
   void flush();
 
   Log& log();
+  /// After Ctrl-C its update() throws kInterrupted on the verb's thread, unless own_interrupts() was called.
   Progress& progress();
   /// Thread pool of --threads, the log and the machine's ISA; made on first use. Its pool stops with kInterrupted
-  /// after Ctrl-C, unless own_interrupts() was called.
+  /// likewise.
   Context& context();
 
   bool out_is_tty() const;

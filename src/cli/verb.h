@@ -12,7 +12,7 @@ class Terminal;
 
 struct Verb {
   const char* name;
-  const char* group;  ///< heading in `espalier --help`: "Make", "Use", "Look"
+  const char* group;  ///< heading in `espalier --help`: "Make", "Use" or "Look"
   const char* summary;
   /// What stands without a flag, in order: names of fields of the options, separated by spaces. "[model]" may be left
   /// out; "files..." (a list) takes all that is left; "RECIPE" is a TOML file read into the options before the flags.

@@ -37,6 +37,7 @@ status=0
 # Every verb explains itself, with an example.
 while read -r verb _; do
   "$espalier" "$verb" --help | grep -q "^example:" || { echo "espalier $verb --help has no example"; failures=1; }
+  "$espalier" --help | grep -q "^  $verb " || { echo "espalier --help does not show $verb"; failures=1; }
 done < <("$espalier" list verbs | tail -n +2)
 "$espalier" list verbs --json | python3 -c 'import json, sys; assert json.load(sys.stdin)' || failures=1
 exit $failures
