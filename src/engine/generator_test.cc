@@ -110,6 +110,21 @@ TEST_P(Generation, CachedLogitsEqualTheTrainingForward) {
   }
 }
 
+// Products widen bf16 weights to f32, so they are those of an f32 model with the rounded weights.
+TEST_P(Generation, Bf16WeightsGiveTheLogitsOfTheRoundedOnes) {
+  GoldenModel half(GetParam().name, GetParam().isa, {.dtype = DType::kBF16}), rounded(GetParam().name, GetParam().isa);
+  for (size_t i = 0; i < rounded.model->params().size(); ++i) {
+    if (!half.model->params()[i].compute_copy) continue;
+    float* w = rounded.model->params()[i].master.as<float>();
+    for (int64_t j = 0; j < rounded.model->params()[i].size(); ++j) w[j] = float(bf16(w[j]));
+  }
+  const GenerateRequest request = random_request(3, half.model->spec());
+  const Recorded a = alone(half.ctx, *half.model, request), b = alone(rounded.ctx, *rounded.model, request);
+  EXPECT_EQ(a.result.ids, b.result.ids);
+  for (size_t i = 0; i < a.logits.size(); ++i)
+    EXPECT_LT(relative_error(a.logits[i].data(), b.logits[i].data(), int64_t(a.logits[i].size())), kCachedBound);
+}
+
 TEST_P(Generation, CuttingThePromptChangesNoBit) {
   GoldenModel g(GetParam().name, GetParam().isa);
   GenerateRequest request = random_request(3, g.model->spec());

@@ -9,7 +9,7 @@
 namespace espalier {
 
 /// out[i] = scale * tokens[ids[i]] + positions[position_ids[i]] (positions may be empty)
-///   tokens f32 [V, C]; positions f32 [P, C]; out f32 [N, C]
+///   tokens f32, bf16 or f16 [V, C]; positions f32 [P, C]; out f32 [N, C]
 struct EmbedArgs {
   ConstMat tokens, positions;
   const int32_t* ids;

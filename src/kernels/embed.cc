@@ -16,10 +16,11 @@ namespace espalier {
 namespace HWY_NAMESPACE {
 namespace {
 
-void embed_rows(const EmbedArgs& a, int64_t begin, int64_t end) {
+template <class T>
+void embed_rows_of(const EmbedArgs& a, int64_t begin, int64_t end) {
   const V scale = splat(a.scale);
   for (int64_t i = begin; i < end; ++i) {
-    const float* token = a.tokens.row<float>(a.ids[i]);
+    const T* token = a.tokens.row<T>(a.ids[i]);
     const float* position = a.positions.empty() ? nullptr : a.positions.row<float>(a.position_ids[i]);
     float* out = a.out.row<float>(i);
     for_vectors(a.out.cols, [&](int64_t c, auto lanes) HWY_ATTR {
@@ -27,6 +28,13 @@ void embed_rows(const EmbedArgs& a, int64_t begin, int64_t end) {
       store(out + c, position ? hn::Add(x, load(position + c, lanes)) : x, lanes);
     });
   }
+}
+
+void embed_rows(const EmbedArgs& a, int64_t begin, int64_t end) {
+  if (a.tokens.dtype == DType::kBF16) return embed_rows_of<bf16>(a, begin, end);
+  if (a.tokens.dtype == DType::kF16) return embed_rows_of<f16>(a, begin, end);
+  ESP_CHECK(a.tokens.dtype == DType::kF32, "embedding of {}", dtype_name(a.tokens.dtype));
+  embed_rows_of<float>(a, begin, end);
 }
 
 /// Columns [first, last) of every row, in order: whatever ids repeat, each sum has one order.

@@ -23,6 +23,21 @@ TEST_F(Embed, ForwardIsExact) {
   }
 }
 
+// A model that is only run may keep a tied embedding as the products have it.
+TEST_F(Embed, TokensMayBeInHalfPrecision) {
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    for (int64_t cols : tails()) {
+      check([&](OpRun& op) {
+        EmbedArgs a{.tokens = op.input(dtype, kVocabulary, cols), .ids = kIds.data(), .scale = 0.7f};
+        a.positions = op.input(DType::kF32, 4, cols);
+        a.position_ids = kPositions.data();
+        a.out = op.output(DType::kF32, kRows, cols, {});
+        op.kernels.embed_forward(op.ctx, a);
+      });
+    }
+  }
+}
+
 // A row gathers at most three gradients; each is one fused or two separate roundings of sums below 4.
 TEST_F(Embed, BackwardAddsInRowOrder) {
   for (bool positions : {false, true}) {
