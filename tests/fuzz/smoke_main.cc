@@ -1,7 +1,7 @@
 // The program around a fuzz target where libFuzzer is not: runs a fixed number of seeded mutations, so that every
 // build and every compiler tries the parsers. It stops at the first bug and says how to repeat it.
 //
-//   X_fuzz [--iterations=N] [--seed=S]    the smoke run; 6000 inputs by default
+//   X_fuzz [--iterations=N] [--seed=S]    the smoke run; 6000 inputs by default, 120000 where soaks run whole
 //   X_fuzz --seed=S --only=I              one input of it, as for a debugger
 //   X_fuzz --seed=S --print=I             that input's bytes, to stdout
 //   X_fuzz FILE...                        inputs from files, such as libFuzzer's crash-*
@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -30,8 +31,14 @@ using espalier::mutated_input;
 
 constexpr unsigned kHangSeconds = 60;
 
+/// ESP_SOAK_SCALE is 1 where soaks run whole, and a twentieth elsewhere.
+uint64_t default_iterations() {
+  const char* scale = std::getenv("ESP_SOAK_SCALE");
+  return std::max<uint64_t>(6000, uint64_t(120'000 * (scale ? std::atof(scale) : 0)));
+}
+
 struct Options {
-  uint64_t iterations = 6000, seed = 1;
+  uint64_t iterations = default_iterations(), seed = 1;
   int64_t only = -1, print = -1;
   std::vector<std::string> files;
 };
