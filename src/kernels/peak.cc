@@ -120,7 +120,7 @@ double gemm_peak_gflops(Context& ctx, DType dtype, bool quick) {
     try {
       const double flops = 2.0 * double(size) * double(size) * double(size);
       best = std::max(best, flops / product_seconds(size, types, quick ? 0.15 : 0.5) * 1e-9);
-    } catch (const dnnl::error& failure) {
+    } catch (const dnnl::error& failure) {  // the edge of oneDNN
       if (failure.status == dnnl_unimplemented) return 0;
       throw error(Code::kInternal, "measuring products of {}: oneDNN says '{}'", dtype_name(dtype), failure.what());
     }
