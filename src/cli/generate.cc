@@ -62,9 +62,9 @@ std::string as_json(const Options& options, const std::string& prompt, const Gen
 }
 
 void report(Terminal& terminal, const GenerateResult& r) {
-  terminal.log().info("{} prompt tokens at {:.1f}/s, {} generated at {:.1f}/s, ended by {}", r.prompt_tokens,
-                      r.prefill_tokens_per_s(), r.ids.size(), r.decode_tokens_per_s(),
-                      finish_reason_name(r.finish_reason));
+  const std::string rate = r.ids.size() > 1 ? fmt::format(" at {:.1f}/s", r.decode_tokens_per_s()) : "";
+  terminal.log().info("{} prompt tokens at {:.1f}/s, {} generated{}, ended by {}", r.prompt_tokens,
+                      r.prefill_tokens_per_s(), r.ids.size(), rate, finish_reason_name(r.finish_reason));
 }
 
 std::vector<GenerateRequest> requests_of(const Options& options, const std::vector<int32_t>& prompt) {

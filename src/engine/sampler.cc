@@ -1,6 +1,7 @@
 #include "engine/sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/check.h"
@@ -36,7 +37,9 @@ std::span<const Sampler::Candidate> Sampler::distribution(std::span<const float>
   if (config_.greedy()) {
     keep_best();
   } else {
-    if (config_.top_k > 0 || config_.top_p < 1 || config_.min_p > 0) keep_prefix();
+    if (config_.top_k > 0) keep_top_k();
+    if (config_.top_p < 1) keep_top_p();
+    if (config_.min_p > 0) keep_min_p();
     weigh();
   }
   return candidates_;
@@ -96,43 +99,59 @@ void Sampler::keep_best() {
   candidates_.assign(1, best);
 }
 
-// Brings the first `count` candidates into their final order.
-void Sampler::sort_prefix(size_t count) {
-  const auto begin = candidates_.begin();
-  const auto from = begin + std::ptrdiff_t(sorted_), to = begin + std::ptrdiff_t(count);
-  if (to != candidates_.end()) std::nth_element(from, to, candidates_.end(), before);
-  std::sort(from, to, before);
-  sorted_ = count;
+float Sampler::best_logit() const {
+  float best = -INFINITY;
+  for (const Candidate& c : candidates_) best = std::max(best, c.logit);
+  return best;
 }
 
-void Sampler::keep_prefix() {
-  sorted_ = 0;
-  if (config_.top_k > 0 && size_t(config_.top_k) < candidates_.size()) {
-    sort_prefix(size_t(config_.top_k));
-    candidates_.resize(size_t(config_.top_k));
-  }
-  float best = candidates_[0].logit;
-  for (const Candidate& c : candidates_) best = std::max(best, c.logit);
-  const auto weight = [best](const Candidate& c) { return std::exp(double(c.logit) - double(best)); };
-  double total = 0;  // top-p's probabilities are those among what top-k left
-  for (const Candidate& c : candidates_) total += weight(c);
-
-  const double enough = config_.top_p < 1 ? config_.top_p * total : INFINITY;
+// Keeps tokens in order of rank until their measures sum to `enough`. Buckets of falling logits tell in one pass where
+// that happens; only the bucket in which it does is put in order.
+template <class Measure>
+void Sampler::keep_until(double enough, Measure measure) {
+  constexpr float kBuckets = 1024, kPerNat = 32;
+  const float best = best_logit();
+  const auto bucket = [best](const Candidate& c) { return size_t(std::min((best - c.logit) * kPerNat, kBuckets - 1)); };
+  std::array<double, size_t(kBuckets)> sums{};
+  for (const Candidate& c : candidates_) sums[bucket(c)] += measure(c);
+  size_t at = 0;
   double sum = 0;
-  size_t count = 0;
-  for (; count < candidates_.size(); ++count) {
-    if (count == sorted_) sort_prefix(std::min(candidates_.size(), std::max<size_t>(64, 4 * sorted_)));
-    const double w = weight(candidates_[count]);
-    if (count > 0 && (sum >= enough || w < config_.min_p)) break;
-    sum += w;
+  while (at + 1 < sums.size() && sum + sums[at] < enough) sum += sums[at++];
+
+  boundary_.clear();
+  for (const Candidate& c : candidates_)
+    if (bucket(c) == at) boundary_.push_back(c);
+  if (boundary_.empty()) return;  // the measures of all together are not enough
+  std::sort(boundary_.begin(), boundary_.end(), before);
+  size_t last = 0;
+  while (last + 1 < boundary_.size() && (sum += measure(boundary_[last])) < enough) ++last;
+  const Candidate cut = boundary_[last];
+  std::erase_if(candidates_, [&](const Candidate& c) { return before(cut, c); });
+}
+
+void Sampler::keep_top_k() {
+  keep_until(double(config_.top_k), [](const Candidate&) { return 1.0; });
+}
+
+// Probabilities are those among what top-k left.
+void Sampler::keep_top_p() {
+  const float best = best_logit();
+  double total = 0;
+  for (Candidate& c : candidates_) {
+    c.probability = std::exp(double(c.logit) - double(best));
+    total += c.probability;
   }
-  candidates_.resize(count);
+  keep_until(config_.top_p * total, [](const Candidate& c) { return c.probability; });
+}
+
+void Sampler::keep_min_p() {
+  const double least = double(best_logit()) + std::log(config_.min_p);
+  std::erase_if(candidates_, [&](const Candidate& c) { return double(c.logit) < least; });
 }
 
 // Softmax at the temperature, in f64, in the order of the candidates.
 void Sampler::weigh() {
-  float best = candidates_[0].logit;
-  for (const Candidate& c : candidates_) best = std::max(best, c.logit);
+  const float best = best_logit();
   double total = 0;
   for (Candidate& c : candidates_) {
     c.probability = std::exp((double(c.logit) - double(best)) / config_.temperature);

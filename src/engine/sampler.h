@@ -6,9 +6,9 @@
 // same tokens at every temperature. (transformers divides by the temperature first.) Temperature 0 takes the best
 // token.
 //
-// Every filter keeps a prefix of the tokens in order of falling logit, the lower id first where logits are equal; so
-// the three together keep the shortest of their three prefixes, ties are settled the same way everywhere, and no
-// vocabulary is sorted further than that prefix.
+// Every filter keeps the first tokens in order of falling logit, the lower id first where logits are equal, so ties are
+// settled the same way everywhere. Only where that cut falls is sought; no vocabulary is sorted. What is kept stays in
+// order of ids, and a filter that drops nothing changes no draw.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -65,15 +65,19 @@ class Sampler {
  private:
   void gather(std::span<const float> logits, std::span<const int32_t> context);
   void penalise(std::span<const int32_t> context);
+  float best_logit() const;
+  template <class Measure>
+  void keep_until(double enough, Measure measure);
   void keep_best();
-  void keep_prefix();
-  void sort_prefix(size_t count);
+  void keep_top_k();
+  void keep_top_p();
+  void keep_min_p();
   void weigh();
 
   SamplerConfig config_;
   Rng rng_;
   std::vector<Candidate> candidates_;  // all tokens, then what is left of them
-  size_t sorted_ = 0;                  // so many of them are in their final order
+  std::vector<Candidate> boundary_;
 };
 
 }  // namespace espalier

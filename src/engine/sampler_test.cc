@@ -191,6 +191,12 @@ TEST(Sampler, DrawsDependOnSeedRequestAndIndexAlone) {
   EXPECT_LE(same, 7);
 }
 
+TEST(Sampler, AFilterThatDropsNothingChangesNoDraw) {
+  const std::vector<float> logits = random_logits(8, 200, 1);
+  Sampler without({.temperature = 0.9, .top_p = 1}, 1), with({.temperature = 0.9, .top_k = 200, .top_p = 1}, 1);
+  for (uint64_t i = 0; i < 200; ++i) EXPECT_EQ(without.sample(logits, {}, i), with.sample(logits, {}, i));
+}
+
 TEST(Sampler, RefusesWhatIsNoDistribution) {
   const auto message = [](const std::vector<float>& logits) {
     try {
