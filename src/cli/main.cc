@@ -9,13 +9,13 @@
 
 namespace espalier {
 
-extern const Verb kGenerate, kEval, kTokenize, kConvert, kInspect, kDiff, kReport, kList;
+extern const Verb kGenerate, kEval, kTokenize, kConvert, kInspect, kDiff, kReport, kDoctor, kList;
 
 namespace {
 
 // A new verb is one row here.
 constexpr const Verb* kVerbs[] = {
-    &kGenerate, &kEval, &kTokenize, &kConvert, &kInspect, &kDiff, &kReport, &kList,
+    &kGenerate, &kEval, &kTokenize, &kConvert, &kInspect, &kDiff, &kReport, &kDoctor, &kList,
 };
 
 constexpr const char* kIntroduction = R"(espalier {}: the whole life of a language model in one program.
