@@ -9,17 +9,17 @@ namespace {
 // read and written a slice) and the logits' own traffic in balance.
 constexpr int64_t kSliceBytes = int64_t{96} << 20;
 
-int64_t slice_rows(int64_t vocab) {
+}  // namespace
+
+int64_t head_slice_rows(int64_t vocab) {
   const int64_t rows = kSliceBytes / (vocab * 4) / 128 * 128;
   return std::clamp<int64_t>(rows, 128, 4096);
 }
 
-}  // namespace
-
 void head_loss(Tape& tape, const Var& x, Param& w, const int32_t* targets, float scale, float* losses) {
   Context& ctx = tape.ctx();
   const Kernels& k = tape.kernels();
-  const int64_t n = x.rows(), vocab = w.shape()[0], step = std::min(n, slice_rows(vocab));
+  const int64_t n = x.rows(), vocab = w.shape()[0], step = std::min(n, head_slice_rows(vocab));
   const bool backward = tape.recording();
   Var logits = tape.make(DType::kF32, step, vocab);
   Var dlogits = backward && x.dtype() != DType::kF32 ? tape.make(x.dtype(), step, vocab) : logits;

@@ -11,6 +11,9 @@ namespace espalier {
 /// dx waits for the backward pass. With gradient accumulation, scale is 1 / (targets of the whole step).
 void head_loss(Tape& tape, const Var& x, Param& w, const int32_t* targets, float scale, float* losses);
 
+/// How many rows of logits exist at a time; for predictions of memory.
+int64_t head_slice_rows(int64_t vocab);
+
 /// logits f32 [N, V] = x W^T.
 void head_logits(Tape& tape, const Var& x, const Param& w, Mat logits);
 
