@@ -4,11 +4,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "cli/loss_chart.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "report/run_report.h"
-#include "report/series.h"
-#include "report/terminal_chart.h"
 
 #include <nlohmann/json.hpp>
 
@@ -33,28 +32,6 @@ std::string last_values(const RunData& run) {
   for (const auto& [name, points] : run.metrics)
     if (!points.empty()) object[name] = {{"step", points.back().step}, {"value", points.back().value}};
   return object.dump() + "\n";
-}
-
-std::string loss_chart(const Terminal& terminal, const RunData& run) {
-  std::vector<Series> lines;
-  for (const auto& [metric, name] : {std::pair("loss", "train"), std::pair("val_loss", "val")}) {
-    Series line{name, {}, {}};
-    const auto found = run.metrics.find(metric);
-    if (found == run.metrics.end()) continue;
-    for (const MetricPoint& p : found->second) {
-      line.x.push_back(double(p.step));
-      line.y.push_back(p.value);
-    }
-    lines.push_back(thinned(line, 200));
-  }
-  if (lines.empty()) return "";
-  return terminal_chart({.title = "loss",
-                         .x_label = "step",
-                         .width = std::min(terminal.out_width(), 100),
-                         .height = 14,
-                         .utf8 = terminal.out_utf8(),
-                         .colour = terminal.out_colour()},
-                        lines);
 }
 
 int run(Terminal& terminal, std::span<const std::string> args) {
