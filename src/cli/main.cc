@@ -9,13 +9,13 @@
 
 namespace espalier {
 
-extern const Verb kGenerate, kEval, kTokenize, kConvert, kInspect, kDiff, kReport, kDoctor, kList;
+extern const Verb kTrain, kGenerate, kEval, kTokenize, kConvert, kInspect, kDiff, kReport, kDoctor, kList;
 
 namespace {
 
 // A new verb is one row here.
 constexpr const Verb* kVerbs[] = {
-    &kGenerate, &kEval, &kTokenize, &kConvert, &kInspect, &kDiff, &kReport, &kDoctor, &kList,
+    &kTrain, &kGenerate, &kEval, &kTokenize, &kConvert, &kInspect, &kDiff, &kReport, &kDoctor, &kList,
 };
 
 constexpr const char* kIntroduction = R"(espalier {}: the whole life of a language model in one program.

@@ -68,7 +68,7 @@ void check_config(const TrainConfig& c) {
 }
 
 std::vector<std::string> differences(const TrainConfig& now, const TrainConfig& before,
-                                     std::initializer_list<std::string_view> only) {
+                                     std::span<const std::string_view> only) {
   TrainConfig a = now, b = before;
   const std::vector<FieldInfo> fields = config_fields(ESP_CONFIG(a)), old = config_fields(ESP_CONFIG(b));
   std::vector<std::string> list;

@@ -1,6 +1,7 @@
 // The settings of a training run: what a recipe says, what --section.key sets, what config.toml in the run folder
 // keeps.
 #pragma once
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -154,6 +155,6 @@ void check_config(const TrainConfig& config);
 
 /// Fields whose values differ, of those that `only` names by path or section: "optim.lr is 0.1, was 0.2".
 std::vector<std::string> differences(const TrainConfig& now, const TrainConfig& before,
-                                     std::initializer_list<std::string_view> only);
+                                     std::span<const std::string_view> only);
 
 }  // namespace espalier

@@ -13,10 +13,11 @@ TEST(TrainConfig, ReadsARecipeAndWritesItBackWhole) {
   EXPECT_EQ(config.optim.kind, "muon");
   TrainConfig again;
   config_from_toml(config_to_toml(ESP_CONFIG(config)), "config.toml", ESP_CONFIG(again));
-  EXPECT_TRUE(differences(config, again, {"run", "model", "data", "optim", "compute"}).empty());
+  const std::string_view everything[] = {"run", "model", "data", "optim", "compute"}, some[] = {"model", "optim.kind"};
+  EXPECT_TRUE(differences(config, again, everything).empty());
   again.optim.lr = 0.01;
   again.model.layers = 5;
-  EXPECT_EQ(differences(again, config, {"model", "optim.kind"}), std::vector<std::string>{"model.layers is 5, was 4"});
+  EXPECT_EQ(differences(again, config, some), std::vector<std::string>{"model.layers is 5, was 4"});
 }
 
 TEST(TrainConfig, RefusesWhatNoRunCanDo) {

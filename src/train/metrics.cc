@@ -1,0 +1,69 @@
+#include "train/metrics.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace espalier {
+namespace {
+
+/// The lines of steps up to `after_step`, as they are. A last line that a kill cut short is dropped.
+std::string lines_until(const std::string& text, int64_t after_step) {
+  std::string kept;
+  for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+    const std::string line = text.substr(at, end - at);
+    const Json json = Json::parse(line, nullptr, false);
+    if (json.is_object() && json.contains("step") && json["step"].is_number_integer() && json["step"] <= after_step)
+      kept += line + "\n";
+  }
+  return kept;
+}
+
+}  // namespace
+
+Metrics::Metrics(const std::string& folder, std::string_view config, int64_t after_step)
+    : store_(RunStore::open(folder + "/run.sqlite")), path_(folder + "/metrics.jsonl") {
+  store_.begin_run(config, after_step);
+  const std::string old = std::filesystem::exists(path_) ? read_file(path_) : "";
+  if (!old.empty()) write_file_atomic(path_, lines_until(old, after_step));
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd_ < 0) throw errno_error("opening " + path_);
+}
+
+Metrics::~Metrics() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void Metrics::log(int64_t step, std::initializer_list<std::pair<std::string_view, double>> values) {
+  std::string line = fmt::format("{{\"step\": {}", step);
+  for (const auto& [name, value] : values)
+    line += std::isfinite(value) ? fmt::format(", \"{}\": {}", name, value) : fmt::format(", \"{}\": null", name);
+  line += "}\n";
+  // One write of one line: readers never see half of it unless the disk is full.
+  const ssize_t written = ::write(fd_, line.data(), line.size());
+  if (written < 0) throw errno_error("writing " + path_);
+  if (size_t(written) != line.size()) throw error(Code::kNoSpace, "writing {}: no space left on device", path_);
+  store_.log_metrics(step, {values.begin(), values.size()});
+}
+
+void Metrics::event(int64_t step, std::string_view kind, std::string_view text) { store_.log_event(step, kind, text); }
+
+void Metrics::sample(int64_t step, std::string_view prompt, std::string_view text) {
+  store_.log_sample(step, prompt, text);
+  store_.flush();
+}
+
+void Metrics::status(std::string_view status) {
+  store_.set_status(status);
+  store_.flush();
+}
+
+}  // namespace espalier

@@ -1,0 +1,122 @@
+#include "train/setup.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "formats/hf_folder.h"
+#include "models/load.h"
+#include "text/tokenizer.h"
+
+namespace espalier {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Settings that a resume may not change: another value would make another model or another order of the data.
+constexpr std::string_view kFixed[] = {
+    "model.family", "model.layers",    "model.width",          "model.heads",      "model.kv_heads",
+    "model.ffn",    "model.vocab",     "model.positions",      "model.window",     "model.parallel_block",
+    "data.context", "model.tied_head", "data.pack_documents", "model.rope_theta", "optim.kind",
+    "data.seed"};
+/// Settings whose change is worth a word.
+constexpr std::string_view kNoted[] = {"model", "data", "optim", "compute", "run.seed"};
+
+bool has_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+/// Where the data's tokenizer.json lies: beside the shards, in the folder above, or with the model it continues.
+std::string find_tokenizer(const TokenDataset& data, const std::string& init) {
+  const fs::path shard = fs::absolute(data.shards()[0].path());
+  for (const fs::path& folder : {shard.parent_path(), shard.parent_path().parent_path(), fs::path(init)})
+    if (!folder.empty() && has_file(folder / "tokenizer.json")) return folder;
+  return "";
+}
+
+/// Holds the tokenizer against the shards, and takes BOS and EOS from it where the model has none.
+void check_tokenizer(TrainSetup& s) {
+  const Tokenizer tokenizer = Tokenizer::load(s.tokenizer);
+  const uint64_t hash = s.train.vocab_hash();
+  if (hash != 0 && tokenizer.vocab_hash() != hash)
+    throw error(Code::kMismatch, "the shards of {} were made with another tokenizer (hash {}) than {}/tokenizer.json (hash "
+                "{}); prepare the text again with this one", s.config.data.train, hex64(hash), s.tokenizer,
+                hex64(tokenizer.vocab_hash()));
+  if (!s.spec.bos && tokenizer.bos()) s.spec.bos = *tokenizer.bos();
+  if (!s.spec.eos && tokenizer.eos()) s.spec.eos = *tokenizer.eos();
+}
+
+void open_data(TrainSetup& s) {
+  const DataConfig& data = s.config.data;
+  const int64_t known = s.init.empty() ? s.config.model.vocab : s.spec.vocab;
+  s.train = TokenDataset::open(data.train, known);
+  const int64_t vocab = known > 0 ? known : s.train.vocab_size();
+  if (vocab == 0)
+    throw error(Code::kUsage, "the shards of {} do not say how large their vocabulary is; set model.vocab", data.train);
+  if (s.init.empty()) s.spec = arch_of(s.config.model, vocab, data.context);
+  if (!data.val.empty()) s.val = TokenDataset::open(data.val, vocab);
+  if (s.val && s.val->vocab_hash() != s.train.vocab_hash())
+    throw error(Code::kMismatch, "the shards of {} and of {} were made with different tokenizers", data.train, data.val);
+  if (data.context > s.spec.positions)
+    throw error(Code::kMismatch, "data.context is {} and the model is made for at most {} positions", data.context,
+                s.spec.positions);
+}
+
+/// The newest whole checkpoint, or none, as run.resume says.
+void find_checkpoint(Context& ctx, TrainSetup& s) {
+  const RunConfig& run = s.config.run;
+  const std::string folder = run.out + "/checkpoints";
+  if (run.resume == "never") {
+    if (!find_checkpoints(folder).empty())
+      throw error(Code::kUsage, "run.resume is never, but {} holds checkpoints of an earlier run; choose another run.out, "
+                  "remove that folder, or continue with --run.resume=auto", folder);
+  } else if (run.resume == "auto") {
+    s.checkpoint = newest_valid_checkpoint(folder, ctx.log);
+  } else {
+    s.checkpoint = Checkpoint::open(run.resume);
+  }
+  if (!s.checkpoint) return;
+  s.state = state_from_json(s.checkpoint->state(), s.checkpoint->path());
+  if (s.config.compute.dtype == "auto") s.config.compute.dtype = s.state.dtype;
+}
+
+/// Compares the recipe with the one that the checkpoint's run was started with.
+void check_same_run(Context& ctx, const TrainSetup& s) {
+  const fs::path saved = fs::path(s.checkpoint->path()).parent_path().parent_path() / "config.toml";
+  if (!has_file(saved)) return;
+  TrainConfig before;
+  config_from_toml_file(saved, ESP_CONFIG(before));
+  const std::vector<std::string> fixed = differences(s.config, before, kFixed);
+  if (!fixed.empty())
+    throw error(Code::kMismatch, "resuming from {}: {}. These make another run: choose another --run.out, or restore them",
+                s.checkpoint->path(), fmt::join(fixed, "; "));
+  for (const std::string& change : differences(s.config, before, kNoted))
+    ctx.log.warn("resuming with a changed setting: {}", change);
+}
+
+}  // namespace
+
+TrainSetup prepare_training(Context& ctx, const TrainConfig& config) {
+  check_config(config);
+  TrainSetup s{.config = config, .train = TokenDataset::open(config.data.train)};
+  find_checkpoint(ctx, s);
+  if (s.checkpoint) check_same_run(ctx, s);
+  if (!config.model.init.empty()) {
+    s.init = find_model_folder(config.model.init);
+    s.spec = load_spec(s.init);
+  }
+  open_data(s);
+  s.tokenizer = find_tokenizer(s.train, s.init);
+  if (!s.tokenizer.empty()) check_tokenizer(s);
+  s.compute = choose_compute(ctx, s.config.compute);
+  s.config.compute.dtype = s.state.dtype = dtype_name(s.compute.dtype);
+  s.plan = plan_memory(s.config, s.spec, s.compute.dtype, ctx.pool.size());
+  s.available_bytes = available_memory();
+  return s;
+}
+
+}  // namespace espalier
