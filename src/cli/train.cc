@@ -72,9 +72,13 @@ int run(Terminal& terminal, std::span<const std::string> args) {
 
 }  // namespace
 
-const Verb kTrain = {"train", "Make", "train a model on token shards as a recipe says", "[RECIPE]",
+const Verb kTrain = {"train",
+                     "Make",
+                     "train a model on token shards as a recipe says",
+                     "[RECIPE]",
                      "espalier train recipes/gpt2-124m.toml --run.out runs/gpt2 --data.train data/train\n"
                      "espalier train recipes/demo.toml --dry-run\n"
-                     "espalier train recipes/demo.toml --model.init runs/demo --run.out runs/more --optim.lr 1e-4", run};
+                     "espalier train recipes/demo.toml --model.init runs/demo --run.out runs/more --optim.lr 1e-4",
+                     run};
 
 }  // namespace espalier

@@ -22,7 +22,8 @@ struct Tensors {
     for (size_t g = 0; g < 3; ++g) set_group(g, value);
   }
   void set_group(size_t g, float value) {
-    for (Tensor* t : {&weights[g], &moments[g]}) std::fill(t->as<float>(), t->as<float>() + t->size(), value + float(g));
+    for (Tensor* t : {&weights[g], &moments[g]})
+      std::fill(t->as<float>(), t->as<float>() + t->size(), value + float(g));
   }
   std::vector<CheckpointGroup> groups() {
     std::vector<CheckpointGroup> list;
@@ -39,7 +40,8 @@ struct Tensors {
 };
 
 CheckpointJob job_of(int64_t step, int keep_last = 10, std::set<int64_t> keep = {}) {
-  return {.step = step, .state = std::make_shared<const Json>(Json{{"step", step}}), .keep_last = keep_last, .keep = keep};
+  return {
+      .step = step, .state = std::make_shared<const Json>(Json{{"step", step}}), .keep_last = keep_last, .keep = keep};
 }
 
 /// Every number of the checkpoint is `value` + its group.

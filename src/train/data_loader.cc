@@ -9,16 +9,21 @@ namespace {
 int64_t checked_sample_count(const TokenDataset& dataset, int64_t context) {
   const int64_t samples = sample_count(dataset, context);
   if (samples < 1)
-    throw error(Code::kMismatch, "loading {}: {} tokens make no sample of {} and their successor; shorten data.context "
-                "or prepare more text", dataset.shards()[0].path(), dataset.token_count(), context);
+    throw error(Code::kMismatch,
+                "loading {}: {} tokens make no sample of {} and their successor; shorten data.context "
+                "or prepare more text",
+                dataset.shards()[0].path(), dataset.token_count(), context);
   return samples;
 }
 
 }  // namespace
 
 DataLoader::DataLoader(const TokenDataset& dataset, const LoaderOptions& options)
-    : dataset_(dataset), options_(options), samples_(checked_sample_count(dataset, options.shape.context)),
-      order_(options.seed, samples_), cursor_(options.cursor) {
+    : dataset_(dataset),
+      options_(options),
+      samples_(checked_sample_count(dataset, options.shape.context)),
+      order_(options.seed, samples_),
+      cursor_(options.cursor) {
   // One slot more than prepared in advance: the one that the caller works on.
   for (int i = 0; i < options.ahead + 1; ++i) slots_.push_back(std::make_unique<TrainingBatch>(options.shape));
   thread_ = std::thread([this] { work(); });

@@ -16,7 +16,7 @@ namespace espalier {
 struct LoaderOptions {
   BatchShape shape;
   uint64_t seed = 0;
-  int64_t cursor = 0;  ///< samples that earlier steps consumed
+  int64_t cursor = 0;       ///< samples that earlier steps consumed
   int rank = 0, ranks = 1;  ///< of the data group: its ranks share out each micro-batch's samples in turn
   int ahead = 2;            ///< steps prepared in advance
 };

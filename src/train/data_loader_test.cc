@@ -156,9 +156,8 @@ TEST(DataLoader, RanksAndMicroBatchesShareOutTheSameSamples) {
 
 TEST(DataLoader, SaysWhatIsWrongWithTheData) {
   const Data data;
-  expect_error(Code::kMismatch, "make no sample of 100000", [&] {
-    DataLoader loader(data.dataset, {.shape = {.sequences = 1, .context = 100000}});
-  });
+  expect_error(Code::kMismatch, "make no sample of 100000",
+               [&] { DataLoader loader(data.dataset, {.shape = {.sequences = 1, .context = 100000}}); });
   // A foreign shard does not say its vocabulary: the id is found when it is read, on the loader's thread.
   TestFolder folder;
   std::vector<uint16_t> ids(200, 3);

@@ -1,18 +1,18 @@
 #include "train/document_reader.h"
 
+#include <simdjson.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-
-#include <simdjson.h>
 
 #include "base/error.h"
 
 namespace espalier {
 namespace {
 
-constexpr size_t kBinaryProbe = 8192;             // a zero byte among the first ones makes a file binary, as in git
-constexpr size_t kMaxPart = size_t{1} << 29;      // what a tokenizer and memory can take at once
+constexpr size_t kBinaryProbe = 8192;         // a zero byte among the first ones makes a file binary, as in git
+constexpr size_t kMaxPart = size_t{1} << 29;  // what a tokenizer and memory can take at once
 constexpr size_t npos = std::string::npos;
 
 }  // namespace
@@ -23,7 +23,9 @@ struct DocumentReader::JsonParser {
 };
 
 DocumentReader::DocumentReader(std::vector<InputFile> files, DocumentReaderOptions options, Cut cut)
-    : files_(std::move(files)), options_(std::move(options)), cut_(std::move(cut)),
+    : files_(std::move(files)),
+      options_(std::move(options)),
+      cut_(std::move(cut)),
       json_(std::make_unique<JsonParser>()) {
   // One text has no other documents to validate on, so its end is set aside.
   if (files_.size() == 1 && !files_[0].jsonl && options_.separator.empty() && options_.val_fraction > 0)
@@ -71,7 +73,8 @@ bool DocumentReader::read_more() {
   if (before > kMaxPart)
     throw error(Code::kUnsupported,
                 "reading {}: {} bytes without a place to cut them; documents may be that long only where they have "
-                "spaces and the tokenizer's pattern is gpt2, llama3 or qwen2", info_->path, before);
+                "spaces and the tokenizer's pattern is gpt2, llama3 or qwen2",
+                info_->path, before);
   pending_.resize(before + options_.part_bytes);
   const size_t got = file_->read(pending_.data() + before, options_.part_bytes);
   pending_.resize(before + got);
@@ -187,8 +190,9 @@ bool DocumentReader::parse_line() {
   if (!options_.skip_bad)
     throw error(Code::kBadData,
                 "reading {}:{}: expected a JSON object with the string \"{}\", found {} ({}); name the field with "
-                "text_field, or pass over such lines with skip_bad", info_->path, line_, options_.text_field,
-                line.size() > 60 ? line.substr(0, 60) + "..." : line, simdjson::error_message(failure));
+                "text_field, or pass over such lines with skip_bad",
+                info_->path, line_, options_.text_field, line.size() > 60 ? line.substr(0, 60) + "..." : line,
+                simdjson::error_message(failure));
   ++counts_.bad_lines;
   return false;
 }

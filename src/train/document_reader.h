@@ -73,13 +73,13 @@ class DocumentReader {
   size_t next_file_ = 0;
   const InputFile* info_ = nullptr;
   std::optional<FileReader> file_;
-  bool at_end_ = false;     // of the file
-  std::string pending_;     // the blocks read last
-  size_t at_ = 0;           // what of pending_ was given out
-  int64_t document_ = 0;    // number within the file
+  bool at_end_ = false;   // of the file
+  std::string pending_;   // the blocks read last
+  size_t at_ = 0;         // what of pending_ was given out
+  int64_t document_ = 0;  // number within the file
   bool begins_ = true, validation_ = false;
-  bool line_start_ = true;  // rest() starts at the start of a line
-  uint64_t given_ = 0;      // bytes of the file given out
+  bool line_start_ = true;   // rest() starts at the start of a line
+  uint64_t given_ = 0;       // bytes of the file given out
   uint64_t tail_begin_ = 0;  // where the validation part of a lone text begins; 0: no such part
 
   std::unique_ptr<JsonParser> json_;

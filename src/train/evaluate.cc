@@ -12,8 +12,10 @@ namespace {
 BatchShape fitted(const TokenDataset& dataset, BatchShape shape) {
   const int64_t samples = sample_count(dataset, shape.context);
   if (samples < 1)
-    throw error(Code::kMismatch, "evaluating on {}: {} tokens make no sample of {} and their successor; shorten "
-                "data.context or prepare more text", dataset.shards()[0].path(), dataset.token_count(), shape.context);
+    throw error(Code::kMismatch,
+                "evaluating on {}: {} tokens make no sample of {} and their successor; shorten "
+                "data.context or prepare more text",
+                dataset.shards()[0].path(), dataset.token_count(), shape.context);
   shape.micro_batches = 1;
   shape.sequences = std::min(shape.sequences, samples);
   return shape;
@@ -22,8 +24,11 @@ BatchShape fitted(const TokenDataset& dataset, BatchShape shape) {
 }  // namespace
 
 Evaluator::Evaluator(const TokenDataset& dataset, BatchShape shape, int64_t batches)
-    : dataset_(dataset), batch_(fitted(dataset, shape)), samples_(sample_count(dataset, shape.context)),
-      batches_(std::min(batches, samples_ / batch_.shape().sequences)), losses_(size_t(batch_.shape().rows())) {}
+    : dataset_(dataset),
+      batch_(fitted(dataset, shape)),
+      samples_(sample_count(dataset, shape.context)),
+      batches_(std::min(batches, samples_ / batch_.shape().sequences)),
+      losses_(size_t(batch_.shape().rows())) {}
 
 double Evaluator::loss(Context& ctx, Decoder& model) {
   const BatchShape& shape = batch_.shape();

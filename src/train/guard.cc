@@ -9,8 +9,8 @@ Guard::Guard(int64_t skip_limit, double spike_z) : skip_limit_(skip_limit), spik
 
 Verdict Guard::judge(double loss, double grad_norm) {
   const Verdict verdict = !std::isfinite(loss) || !std::isfinite(grad_norm) ? Verdict::kNotFinite
-                          : spikes(loss)                                     ? Verdict::kSpike
-                                                                             : Verdict::kGood;
+                          : spikes(loss)                                    ? Verdict::kSpike
+                                                                            : Verdict::kGood;
   if (verdict == Verdict::kGood) {
     ring_[size_t(count_++ % kWindow)] = loss;
     in_row_ = 0;

@@ -18,9 +18,9 @@ class Guard {
   /// `spike_z` 0: spikes are let through.
   Guard(int64_t skip_limit, double spike_z);
 
-  /// Judges a step and remembers its loss when it is good. A spike is a loss more than spike_z standard deviations above
-  /// the mean of the last kWindow good ones (deviation at least 1 % of the mean, so that a flat stretch does not make
-  /// every change a spike).
+  /// Judges a step and remembers its loss when it is good. A spike is a loss more than spike_z standard deviations
+  /// above the mean of the last kWindow good ones (deviation at least 1 % of the mean, so that a flat stretch does not
+  /// make every change a spike).
   Verdict judge(double loss, double grad_norm);
 
   int64_t skipped() const { return skipped_; }

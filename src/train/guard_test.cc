@@ -1,9 +1,9 @@
 #include "train/guard.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <limits>
-
-#include <gtest/gtest.h>
 
 namespace espalier {
 namespace {
@@ -36,7 +36,7 @@ TEST(Guard, RefusesSpikesOnceItKnowsTheLoss) {
 TEST(Guard, AFlatStretchDoesNotMakeEveryChangeASpike) {
   Guard guard(10, 6);
   for (int i = 0; i < 64; ++i) guard.judge(2, 1);
-  EXPECT_EQ(guard.judge(2.1, 1), Verdict::kGood);    // 5 %: within 6 x 1 %
+  EXPECT_EQ(guard.judge(2.1, 1), Verdict::kGood);  // 5 %: within 6 x 1 %
   EXPECT_EQ(guard.judge(2.2, 1), Verdict::kSpike);
 }
 

@@ -115,7 +115,8 @@ class StepModel {
 
   void head() {
     const int64_t slice = std::min(rows_, head_slice_rows(s_.vocab));
-    std::vector<int64_t> buffers = {take(e_ * s_.width), take(8), take(e_ * s_.width), pool_.acquire(slice * s_.vocab * 4)};
+    std::vector<int64_t> buffers = {take(e_ * s_.width), take(8), take(e_ * s_.width),
+                                    pool_.acquire(slice * s_.vocab * 4)};
     if (e_ != 4) buffers.push_back(pool_.acquire(slice * s_.vocab * e_));
     give(buffers);
   }
@@ -168,13 +169,10 @@ MemoryPlan plan_memory(const TrainConfig& config, const ArchSpec& spec, DType dt
   const int64_t n = parameter_count(spec), rows = config.data.batch * config.data.context;
   const int64_t moments = config.optim.kind == "muon" ? n + (n - matrix_parameters(spec)) : 2 * n;
   MemoryPlan plan;
-  plan.parts = {{"weights, f32", 4 * n},
-                {"gradients, f32", 4 * n},
-                {"moments, f32", 4 * moments}};
+  plan.parts = {{"weights, f32", 4 * n}, {"gradients, f32", 4 * n}, {"moments, f32", 4 * moments}};
   if (dtype != DType::kF32)
     plan.parts.push_back({fmt::format("weights, {}", dtype_name(dtype)), dtype_size(dtype) * matrix_parameters(spec)});
-  if (config.optim.kind != "adamw")
-    plan.parts.push_back({"update of the largest weight", 4 * largest_parameter(spec)});
+  if (config.optim.kind != "adamw") plan.parts.push_back({"update of the largest weight", 4 * largest_parameter(spec)});
   plan.parts.push_back({"activations and head", activation_bytes(spec, rows, dtype, config)});
   if (config.run.save_every > 0) plan.parts.push_back({"copy for checkpoints", 4 * (n + moments)});
   const BatchShape shape{config.data.batch, config.data.context, config.data.accumulate};
@@ -189,7 +187,8 @@ int64_t available_memory() {
   for (std::string line; std::getline(meminfo, line);)
     if (int64_t kib = 0; line.starts_with("MemAvailable:") && std::istringstream(line.substr(13)) >> kib)
       available = kib * 1024;
-  const int64_t v1 = limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes"), v2 = limit_in("/sys/fs/cgroup/memory.max");
+  const int64_t v1 = limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+                v2 = limit_in("/sys/fs/cgroup/memory.max");
   return std::min({available, v1, v2});
 }
 
@@ -215,7 +214,8 @@ void check_fits(const MemoryPlan& plan, int64_t available) {
   if (plan.total() <= available) return;
   const auto largest = std::max_element(plan.parts.begin(), plan.parts.end(),
                                         [](const MemoryPart& a, const MemoryPart& b) { return a.bytes < b.bytes; });
-  throw error(Code::kNoSpace, "planning the run: it needs {} of memory and {} are available; the largest part is {} ({}). "
+  throw error(Code::kNoSpace,
+              "planning the run: it needs {} of memory and {} are available; the largest part is {} ({}). "
               "Take a smaller model, data.batch or data.context, or compute.recompute=true, or run.save_every=0",
               human_bytes(double(plan.total())), human_bytes(double(available)), largest->name,
               human_bytes(double(largest->bytes)));

@@ -15,7 +15,8 @@ Mat front(Tensor& memory, int64_t rows, int64_t cols) { return mat(memory.as<flo
 
 // y = a x + b y
 void blend(Context& ctx, ConstMat x, float a, Mat y, float b) {
-  kernels(ctx).axpy(ctx, {.w = y.row<float>(0), .x = x.row<float>(0), .n = x.rows * x.cols, .alpha = a, .shrink = 1 - b});
+  kernels(ctx).axpy(ctx,
+                    {.w = y.row<float>(0), .x = x.row<float>(0), .n = x.rows * x.cols, .alpha = a, .shrink = 1 - b});
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The optimizer: for each parameter a rule, its moments, and one sweep that changes the weight and refreshes its compute
-// copy. AdamW (Loshchilov, Hutter 2019), LAMB (You et al. 2020), Muon (Jordan et al. 2024) for matrices with AdamW for
-// the rest. Matrices and embeddings decay; norms and biases never do.
+// The optimizer: for each parameter a rule, its moments, and one sweep that changes the weight and refreshes its
+// compute copy. AdamW (Loshchilov, Hutter 2019), LAMB (You et al. 2020), Muon (Jordan et al. 2024) for matrices with
+// AdamW for the rest. Matrices and embeddings decay; norms and biases never do.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -50,7 +50,7 @@ class Optimizer {
     Param* param;
     Rule rule;
     double decay;
-    Tensor m, v;                   // v is empty under muon
+    Tensor m, v;                  // v is empty under muon
     std::vector<int64_t> pieces;  // muon: rows of each matrix fused into this one
   };
   struct Step {

@@ -34,7 +34,9 @@ struct Fixture {
     model.refresh_copies(ctx);
   }
   float weight(const char* name, int64_t i = 0) { return model.find(name)->master.as<float>()[i]; }
-  void step(double factor = 1, double scale = 1) { optimizer.update(ctx, factor, scale, [](size_t) {}); }
+  void step(double factor = 1, double scale = 1) {
+    optimizer.update(ctx, factor, scale, [](size_t) {});
+  }
 
   ThreadPool pool{2};
   Context ctx{pool, silent_log(), choose_isa(), nullptr};
@@ -99,8 +101,8 @@ TEST(Optimizer, MuonStepsAreOrthogonalPieceByPiece) {
   EXPECT_EQ(f.optimizer.state_of(0).size(), 3u) << "the embedding keeps two moments";
 }
 
-// After five rounds every singular value lies between 0.7 and 1.2 whatever it was (Jordan et al. 2024): so does the norm
-// of x v for any unit v in the row space, and x keeps the singular vectors.
+// After five rounds every singular value lies between 0.7 and 1.2 whatever it was (Jordan et al. 2024), and x keeps its
+// singular vectors: a diagonal stays diagonal.
 TEST(Muon, OrthogonaliseFlattensTheSpectrum) {
   ThreadPool pool(2);
   Context ctx{pool, silent_log(), choose_isa(), nullptr};
@@ -108,7 +110,8 @@ TEST(Muon, OrthogonaliseFlattensTheSpectrum) {
     Tensor x(DType::kF32, {rows, cols});
     // x = sum over i of s_i e_i f_i': a rectangular diagonal, singular values from 0.05 to 3.
     const int64_t small = std::min(rows, cols);
-    for (int64_t i = 0; i < small; ++i) x.as<float>()[i * cols + i] = float(0.05 + 2.95 * double(i) / double(small - 1));
+    for (int64_t i = 0; i < small; ++i)
+      x.as<float>()[i * cols + i] = float(0.05 + 2.95 * double(i) / double(small - 1));
     MuonScratch scratch;
     orthogonalise(ctx, x.mat(), scratch);
     for (int64_t i = 0; i < rows; ++i)
@@ -134,7 +137,8 @@ TEST(Optimizer, RefreshesTheComputeCopiesInTheSameSweep) {
     for (Param& p : f.model.params()) {
       if (!p.compute_copy) continue;
       const bf16* copy = p.compute_copy.as<bf16>();
-      for (int64_t i = 0; i < p.size(); ++i) ASSERT_EQ(copy[i].bits, bf16(p.master.as<float>()[i]).bits) << kind << p.name;
+      for (int64_t i = 0; i < p.size(); ++i)
+        ASSERT_EQ(copy[i].bits, bf16(p.master.as<float>()[i]).bits) << kind << p.name;
     }
   }
 }

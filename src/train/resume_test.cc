@@ -1,8 +1,7 @@
 // A resumed run is the uninterrupted one bit for bit: weights, moments, the loader's place, the guard, the best.
 #include <fstream>
-#include <thread>
-
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "train/test_run.h"
 

@@ -1,8 +1,8 @@
 #include "train/schedule.h"
 
-#include <cmath>
-
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 namespace espalier {
 namespace {
@@ -37,7 +37,7 @@ TEST(Schedule, HasTheShapeOfItsName) {
   EXPECT_NEAR(at(with("cosine"), 60, 110), 0.1 + 0.9 * 0.5, 1e-12);  // half way
   EXPECT_NEAR(at(with("cosine"), 35, 110), 0.1 + 0.9 * 0.5 * (1 + std::sqrt(0.5)), 1e-12);
   EXPECT_NEAR(at(with("linear"), 35, 110), 1 - 0.9 * 0.25, 1e-12);
-  EXPECT_DOUBLE_EQ(at(with("wsd"), 89, 110), 1);                                  // before the last fifth
+  EXPECT_DOUBLE_EQ(at(with("wsd"), 89, 110), 1);                            // before the last fifth
   EXPECT_NEAR(at(with("wsd"), 100, 110), 1 - 0.9 * std::sqrt(0.5), 1e-12);  // in the middle of it
 }
 

@@ -1,9 +1,9 @@
 #include "train/setup.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
-
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 
 /// Settings that a resume may not change: another value would make another model or another order of the data.
 constexpr std::string_view kFixed[] = {
-    "model.family", "model.layers",    "model.width",          "model.heads",      "model.kv_heads",
-    "model.ffn",    "model.vocab",     "model.positions",      "model.window",     "model.parallel_block",
+    "model.family", "model.layers",    "model.width",         "model.heads",      "model.kv_heads",
+    "model.ffn",    "model.vocab",     "model.positions",     "model.window",     "model.parallel_block",
     "data.context", "model.tied_head", "data.pack_documents", "model.rope_theta", "optim.kind",
     "data.seed"};
 /// Settings whose change is worth a word.
@@ -43,9 +43,10 @@ void check_tokenizer(TrainSetup& s) {
   const Tokenizer tokenizer = Tokenizer::load(s.tokenizer);
   const uint64_t hash = s.train.vocab_hash();
   if (hash != 0 && tokenizer.vocab_hash() != hash)
-    throw error(Code::kMismatch, "the shards of {} were made with another tokenizer (hash {}) than {}/tokenizer.json (hash "
-                "{}); prepare the text again with this one", s.config.data.train, hex64(hash), s.tokenizer,
-                hex64(tokenizer.vocab_hash()));
+    throw error(Code::kMismatch,
+                "the shards of {} were made with another tokenizer (hash {}) than {}/tokenizer.json (hash "
+                "{}); prepare the text again with this one",
+                s.config.data.train, hex64(hash), s.tokenizer, hex64(tokenizer.vocab_hash()));
   if (!s.spec.bos && tokenizer.bos()) s.spec.bos = *tokenizer.bos();
   if (!s.spec.eos && tokenizer.eos()) s.spec.eos = *tokenizer.eos();
 }
@@ -60,7 +61,8 @@ void open_data(TrainSetup& s) {
   if (s.init.empty()) s.spec = arch_of(s.config.model, vocab, data.context);
   if (!data.val.empty()) s.val = TokenDataset::open(data.val, vocab);
   if (s.val && s.val->vocab_hash() != s.train.vocab_hash())
-    throw error(Code::kMismatch, "the shards of {} and of {} were made with different tokenizers", data.train, data.val);
+    throw error(Code::kMismatch, "the shards of {} and of {} were made with different tokenizers", data.train,
+                data.val);
   if (data.context > s.spec.positions)
     throw error(Code::kMismatch, "data.context is {} and the model is made for at most {} positions", data.context,
                 s.spec.positions);
@@ -72,8 +74,10 @@ void find_checkpoint(Context& ctx, TrainSetup& s) {
   const std::string folder = run.out + "/checkpoints";
   if (run.resume == "never") {
     if (!find_checkpoints(folder).empty())
-      throw error(Code::kUsage, "run.resume is never, but {} holds checkpoints of an earlier run; choose another run.out, "
-                  "remove that folder, or continue with --run.resume=auto", folder);
+      throw error(Code::kUsage,
+                  "run.resume is never, but {} holds checkpoints of an earlier run; choose another run.out, "
+                  "remove that folder, or continue with --run.resume=auto",
+                  folder);
   } else if (run.resume == "auto") {
     s.checkpoint = newest_valid_checkpoint(folder, ctx.log);
   } else {
@@ -92,7 +96,8 @@ void check_same_run(Context& ctx, const TrainSetup& s) {
   config_from_toml_file(saved, ESP_CONFIG(before));
   const std::vector<std::string> fixed = differences(s.config, before, kFixed);
   if (!fixed.empty())
-    throw error(Code::kMismatch, "resuming from {}: {}. These make another run: choose another --run.out, or restore them",
+    throw error(Code::kMismatch,
+                "resuming from {}: {}. These make another run: choose another --run.out, or restore them",
                 s.checkpoint->path(), fmt::join(fixed, "; "));
   for (const std::string& change : differences(s.config, before, kNoted))
     ctx.log.warn("resuming with a changed setting: {}", change);

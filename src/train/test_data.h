@@ -35,9 +35,8 @@ inline std::vector<std::vector<int32_t>> test_documents(const TestShards& shape)
 
 /// Writes them as one shard.
 inline void write_test_shards(const std::string& path, const TestShards& shape = {}) {
-  TokenShardWriter writer(path, {.dtype = token_dtype(shape.vocab),
-                                 .vocab_size = shape.vocab,
-                                 .vocab_hash = shape.vocab_hash});
+  TokenShardWriter writer(
+      path, {.dtype = token_dtype(shape.vocab), .vocab_size = shape.vocab, .vocab_hash = shape.vocab_hash});
   for (const auto& document : test_documents(shape)) writer.append(document);
   writer.finish();
 }

@@ -11,8 +11,10 @@ Error usage(const std::string& message) { return Error(Code::kUsage, message); }
 
 void fill_gpt2(ArchSpec& s, const ModelConfig& m) {
   if (m.kv_heads != 0 && m.kv_heads != m.heads)
-    throw usage(fmt::format("model.kv_heads is {}: gpt2 has as many key/value heads as heads ({}); use "
-                            "model.family=llama for grouped heads", m.kv_heads, m.heads));
+    throw usage(
+        fmt::format("model.kv_heads is {}: gpt2 has as many key/value heads as heads ({}); use "
+                    "model.family=llama for grouped heads",
+                    m.kv_heads, m.heads));
   s.kv_heads = m.heads;
   s.ffn = m.ffn ? m.ffn : 4 * m.width;
   s.qkv_bias = s.out_bias = s.ffn_bias = true;

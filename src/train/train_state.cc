@@ -55,8 +55,10 @@ void restore(Context& ctx, const Checkpoint& checkpoint, const TrainState& state
     for (const StateTensor& t : optimizer.state_of(i)) {
       const TensorInfo* info = checkpoint.tensors().find(t.name);
       if (!info || !(info->shape == t.tensor->shape()) || info->dtype != t.tensor->dtype())
-        throw error(Code::kMismatch, "resuming from {}: tensor {} is {}; the recipe makes it {} {}. The checkpoint is of "
-                    "another model or optimizer; use another --run.out, or --run.resume=never", checkpoint.path(), t.name,
+        throw error(Code::kMismatch,
+                    "resuming from {}: tensor {} is {}; the recipe makes it {} {}. The checkpoint is of "
+                    "another model or optimizer; use another --run.out, or --run.resume=never",
+                    checkpoint.path(), t.name,
                     info ? fmt::format("{} {}", dtype_name(info->dtype), info->shape.text()) : "missing",
                     dtype_name(t.tensor->dtype()), t.tensor->shape().text());
       const Tensor saved = checkpoint.tensors().tensor(t.name);

@@ -1,5 +1,5 @@
-// What a resume needs beyond weights and moments, as the JSON of a checkpoint, and the two ways between a checkpoint and
-// a run: everything that makes the next step the same bits as if nothing had happened.
+// What a resume needs beyond weights and moments, as the JSON of a checkpoint, and the two ways between a checkpoint
+// and a run: everything that makes the next step the same bits as if nothing had happened.
 #pragma once
 #include <optional>
 
@@ -18,10 +18,10 @@ struct Best {
 };
 
 struct TrainState {
-  int64_t step = 0;       ///< steps done
-  int64_t samples = 0;    ///< the loader's cursor
-  int64_t updates = 0;    ///< the optimizer's: steps without the skipped ones
-  double trained_s = 0;   ///< time spent training, for max_minutes
+  int64_t step = 0;      ///< steps done
+  int64_t samples = 0;   ///< the loader's cursor
+  int64_t updates = 0;   ///< the optimizer's: steps without the skipped ones
+  double trained_s = 0;  ///< time spent training, for max_minutes
   Guard::State guard;
   std::optional<Best> best;  ///< of the checkpoints saved so far
   std::string dtype;         ///< of products, as decided at the start

@@ -7,7 +7,11 @@
 namespace espalier {
 
 TrainStep::TrainStep(Context& ctx, Decoder& model, Optimizer& optimizer, Guard& guard, const TrainStepOptions& options)
-    : ctx_(ctx), model_(model), optimizer_(optimizer), guard_(guard), options_(options),
+    : ctx_(ctx),
+      model_(model),
+      optimizer_(optimizer),
+      guard_(guard),
+      options_(options),
       tape_(ctx, pool_, model.dtype(), TapeMode::kTrain) {}
 
 TrainStep::~TrainStep() = default;

@@ -17,7 +17,7 @@ struct TrainStepOptions {
   double dropout = 0;
   uint64_t seed = 0;  ///< of dropout
   bool recompute = false;
-  double clip = 0;    ///< longest gradient; 0: any
+  double clip = 0;  ///< longest gradient; 0: any
 };
 
 struct StepResult {
@@ -33,8 +33,7 @@ class TrainStep {
 
   /// Loss and gradients of the batch, then the update at `rate_factor` unless the guard refuses: a refused step leaves
   /// weights and moments as they are. `step` keys dropout. `before_update(i)`: see Optimizer::update.
-  StepResult run(const TrainingBatch& batch, int64_t step, double rate_factor,
-                 FunctionRef<void(size_t)> before_update);
+  StepResult run(const TrainingBatch& batch, int64_t step, double rate_factor, FunctionRef<void(size_t)> before_update);
   StepResult run(const TrainingBatch& batch, int64_t step, double rate_factor);
 
   /// The two halves of run().

@@ -15,10 +15,15 @@ namespace {
 /// A decoder, its optimizer and its step, as the trainer builds them.
 struct Bench {
   Bench(Context& context, const TrainConfig& c, int64_t vocab, DType dtype = DType::kF32)
-      : ctx(context), model(arch_of(c.model, vocab, c.data.context), one_process_mesh(), dtype, true),
-        optimizer(model, c.optim), guard(c.run.skip_limit, c.run.spike_z),
+      : ctx(context),
+        model(arch_of(c.model, vocab, c.data.context), one_process_mesh(), dtype, true),
+        optimizer(model, c.optim),
+        guard(c.run.skip_limit, c.run.spike_z),
         step(ctx, model, optimizer, guard,
-             {.mesh = one_process_mesh(), .dropout = c.model.dropout, .seed = 3, .recompute = c.compute.recompute,
+             {.mesh = one_process_mesh(),
+              .dropout = c.model.dropout,
+              .seed = 3,
+              .recompute = c.compute.recompute,
               .clip = c.optim.clip}) {
     initialise(ctx, model, 5, 0.2);
   }
@@ -53,8 +58,7 @@ void expect_golden_losses(const std::string& name) {
   {
     // Each row as a document. A sample's successor is not its own: one more token ends the row, and is no target.
     TokenShardWriter writer(data / "a.tokens", {.vocab_size = 61});
-    for (int64_t s = 0; s < sequences; ++s)
-      writer.append({ids.as<int32_t>() + s * t, size_t(t)});
+    for (int64_t s = 0; s < sequences; ++s) writer.append({ids.as<int32_t>() + s * t, size_t(t)});
     writer.append(std::vector<int32_t>{0});
     writer.finish();
   }

@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <filesystem>
-
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -40,7 +39,8 @@ int lock_folder(const std::string& folder) {
 
 /// Puts the tokenizer beside the model, so that the folder talks.
 void copy_tokenizer(const std::string& from, const std::string& to) {
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json"})
+  for (const char* name :
+       {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json"})
     if (fs::exists(fs::path(from) / name))
       fs::copy_file(fs::path(from) / name, fs::path(to) / name, fs::copy_options::overwrite_existing);
 }
@@ -48,7 +48,11 @@ void copy_tokenizer(const std::string& from, const std::string& to) {
 }  // namespace
 
 Trainer::Trainer(Context& ctx, const Mesh& mesh, TrainSetup setup, TrainHooks hooks)
-    : ctx_(ctx), mesh_(mesh), setup_(std::move(setup)), config_(setup_.config), hooks_(std::move(hooks)),
+    : ctx_(ctx),
+      mesh_(mesh),
+      setup_(std::move(setup)),
+      config_(setup_.config),
+      hooks_(std::move(hooks)),
       state_(setup_.state) {
   check_fits(setup_.plan, setup_.available_bytes);
   lock_fd_ = lock_folder(config_.run.out);
@@ -122,8 +126,10 @@ void Trainer::begin() {
     metrics_->event(0, "fact", fmt::format("tokens a step: {}", config_.tokens_per_step()));
     metrics_->event(0, "fact", fmt::format("products in: {}", dtype_name(setup_.compute.dtype)));
     if (setup_.compute.peak_gflops > 0)
-      metrics_->event(0, "fact", fmt::format("peak: {:.0f} GFLOP/s (MFU's limit: {}; causal attention counted as (T+1)/2 "
-                                             "keys)", setup_.compute.peak_gflops, setup_.compute.peak_note));
+      metrics_->event(0, "fact",
+                      fmt::format("peak: {:.0f} GFLOP/s (MFU's limit: {}; causal attention counted as (T+1)/2 "
+                                  "keys)",
+                                  setup_.compute.peak_gflops, setup_.compute.peak_note));
     if (hooks_.sample && config_.run.sample_every > 0) sample();
   }
   trained_before_s_ = state_.trained_s;
@@ -164,14 +170,16 @@ void Trainer::refuse(const StepResult& result) {
   const bool spike = result.verdict == Verdict::kSpike;
   const std::string why =
       spike ? fmt::format("a loss of {:.4g} is a spike; gradient norm {:.4g}", result.loss, result.grad_norm)
-            : fmt::format("loss {:.4g}, gradient norm {:.4g}: {}", result.loss, result.grad_norm, step_->first_bad_tensor());
+            : fmt::format("loss {:.4g}, gradient norm {:.4g}: {}", result.loss, result.grad_norm,
+                          step_->first_bad_tensor());
   ctx_.log.warn("step {} is skipped: {}", state_.step, why);
   metrics_->event(state_.step, spike ? "spike" : "skip", why);
   if (!guard_->exhausted()) return;
   metrics_->status("failed");
-  throw error(Code::kBadData, "training {}: {} steps in a row were refused, the last one because of this: {}. Resume from an "
-              "earlier checkpoint with a lower optim.lr or a longer warm-up", config_.run.out, guard_->skipped_in_row(),
-              why);
+  throw error(Code::kBadData,
+              "training {}: {} steps in a row were refused, the last one because of this: {}. Resume from an "
+              "earlier checkpoint with a lower optim.lr or a longer warm-up",
+              config_.run.out, guard_->skipped_in_row(), why);
 }
 
 void Trainer::report_save_stall() {

@@ -26,10 +26,10 @@ struct TrainHooks {
 
 struct TrainOutcome {
   int64_t steps = 0;
-  double loss = 0;                ///< of the last step
+  double loss = 0;                 ///< of the last step
   std::optional<double> val_loss;  ///< the last one
   std::optional<Best> best;
-  bool interrupted = false;       ///< by Ctrl-C or SIGTERM; a checkpoint was saved
+  bool interrupted = false;  ///< by Ctrl-C or SIGTERM; a checkpoint was saved
   std::string model_folder, report;
 };
 

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <fstream>
-
 #include <nlohmann/json.hpp>
 
 #include "models/load.h"
@@ -27,12 +26,14 @@ std::vector<double> metric(const TestRun& run, const char* name) {
 }
 
 TEST(Trainer, TheLossFallsForEveryFamilyOptimizerAndPrecision) {
-  for (const auto& [family, kind, dtype] : {std::tuple{"gpt2", "adamw", "f32"}, {"llama", "adamw", "bf16"},
-                                            {"llama", "muon", "f32"}, {"gpt2", "lamb", "bf16"}}) {
+  for (const auto& [family, kind, dtype] : {std::tuple{"gpt2", "adamw", "f32"},
+                                            {"llama", "adamw", "bf16"},
+                                            {"llama", "muon", "f32"},
+                                            {"gpt2", "lamb", "bf16"}}) {
     TestRun run(family);
     run.config.run.max_steps = 80;
     run.config.optim.kind = kind;
-    run.config.optim.lr = std::string(kind) == "lamb" ? 0.02 : 0.01;
+    run.config.optim.lr = std::string(kind) == "lamb" ? 0.06 : 0.01;  // the trust ratio makes steps small
     run.config.compute.dtype = dtype;
     run.config.data.val = run.config.data.train;
     run.config.run.eval_every = 40;
@@ -59,8 +60,8 @@ TEST(Trainer, LeavesAWholeRunFolder) {
   config_from_toml_file(out + "/config.toml", ESP_CONFIG(saved));
   EXPECT_EQ(saved.compute.dtype, "f32");
   EXPECT_EQ(saved.model.width, 32);
-  for (const char* name : {"loss", "val_loss", "lr", "grad_norm", "tokens", "tokens_per_s", "step_ms", "loader_stall_ms",
-                           "checkpoint_stall_ms", "skipped"})
+  for (const char* name : {"loss", "val_loss", "lr", "grad_norm", "tokens", "tokens_per_s", "step_ms",
+                           "loader_stall_ms", "checkpoint_stall_ms", "skipped"})
     EXPECT_FALSE(metric(run, name).empty()) << name;
   EXPECT_EQ(metric(run, "tokens").back(), 12 * 4 * 32);
   RunStore store = RunStore::open_existing(out + "/run.sqlite");
@@ -72,7 +73,8 @@ TEST(Trainer, LeavesAWholeRunFolder) {
   const auto loaded = load_model(run.ctx, one_process_mesh(), outcome.model_folder, {});
   const Snapshot trained = snapshot(run.newest());
   for (const Param& p : loaded->params())
-    EXPECT_EQ(std::memcmp(p.master.data(), trained.at("model." + p.name).data(), size_t(p.master.bytes())), 0) << p.name;
+    EXPECT_EQ(std::memcmp(p.master.data(), trained.at("model." + p.name).data(), size_t(p.master.bytes())), 0)
+        << p.name;
 }
 
 TEST(Trainer, EndsByTime) {
@@ -167,7 +169,8 @@ TEST(MemoryPlan, ActivationsAreWhatThePoolAllocates) {
           run.config.run.max_steps = 3;
           const auto trainer = run.trainer();
           trainer->run();
-          const double predicted = double(activation_bytes(trainer->model().spec(), 4 * 32, parse_dtype(dtype), run.config));
+          const double predicted =
+              double(activation_bytes(trainer->model().spec(), 4 * 32, parse_dtype(dtype), run.config));
           EXPECT_NEAR(predicted, double(trainer->buffer_bytes()), 0.15 * predicted)
               << family << " " << dtype << " recompute " << recompute << " dropout " << dropout;
         }

@@ -9,10 +9,10 @@
 namespace espalier {
 
 struct BatchShape {
-  int64_t sequences = 0;     ///< of a micro-batch
-  int64_t context = 0;       ///< T
+  int64_t sequences = 0;  ///< of a micro-batch
+  int64_t context = 0;    ///< T
   int64_t micro_batches = 1;
-  int64_t window = 0;        ///< the architecture's
+  int64_t window = 0;  ///< the architecture's
   bool pack_documents = true;
 
   int64_t rows() const { return sequences * context; }  ///< of a micro-batch
@@ -43,7 +43,7 @@ class TrainingBatch {
  private:
   BatchShape shape_;
   std::vector<int32_t> ids_, targets_, positions_, first_key_;
-  std::vector<int32_t> tokens_;   // scratch: T + 1
+  std::vector<int32_t> tokens_;  // scratch: T + 1
   std::vector<int64_t> starts_;  // scratch
   int64_t target_count_ = 0;
 };
