@@ -1,10 +1,11 @@
-// The matrix product: both operands are packed into panels (pack-inl.h), which every task of the product then shares,
-// and tiles of C are computed panel by panel in registers (panels-inl.h). Written here rather than borrowed, because
-// a library packs again for each tile, reads bf16 at half the speed of f32 where the processor's bf16 is slow, cannot
-// be pinned to an ISA for one call, and runs its own threads.
+// The matrix product. Both operands are packed into panels (pack-inl.h), whose products are summed in registers
+// (panels-inl.h). The shorter operand is packed once a chunk of depth and shared by all tasks; of the longer one, each
+// task packs a block of its own that stays in the second cache, so that packing costs one read of memory.
+// Written here rather than borrowed, because a library packs again for each tile, reads bf16 at half the speed of f32
+// where the processor's bf16 is slow, cannot be pinned to an ISA for one call, and runs its own threads.
 //
-// The plan (chunks, tiles, order of sums) follows from the shape alone. Chunks of depth are added to C one after
-// another, so that the bits do not depend on the threads.
+// An output is summed step by step of depth, chunk by chunk, and chunks follow from the depth alone: neither threads
+// nor the cut into tasks touches a bit of the result.
 #include "kernels/gemm.h"
 
 #include <algorithm>
@@ -24,149 +25,189 @@ namespace espalier {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// Depth of a chunk: a panel of B and a few of A stay in the second cache, and C is read and written rarely.
+/// Depth of a chunk: deep, so that C is read and written rarely.
 constexpr int64_t kChunkDepth = 1024;
-/// Elements of a packed operand, so that what one task packs another finds in a cache.
-constexpr int64_t kChunkElements = 2 << 20;
-/// A tile of C in panels: its part of A fills half of a small second cache.
-constexpr int64_t kTileRowPanels = HWY_TARGET == HWY_AVX2 ? 16 : 8;
-constexpr int64_t kTileColumnPanels = 16;
-/// Tiles are made narrower until there are this many, so that they share well over many threads.
-constexpr int64_t kTilesWanted = 64;
+/// Elements of a task's own block: half of a second cache.
+constexpr int64_t kBlockElements = HWY_TARGET == HWY_AVX2 ? 64 << 10 : 128 << 10;
+/// Elements of the shared operand of a chunk.
+constexpr int64_t kSharedElements = 2 << 20;
+/// Tasks a thread, and the fewest panels of a block that still let the shared panels be used often enough.
+constexpr int64_t kTasksAThread = 4, kFewestPanels = 8;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// [0, n) in equal parts of at most `most`, each but the last a multiple of `unit`: the size of a part.
+/// The size of one of the equal parts of [0, n), each at most `most` and a multiple of `unit`.
 int64_t even_part(int64_t n, int64_t most, int64_t unit) {
   return ceil_div(ceil_div(n, ceil_div(n, most)), unit) * unit;
 }
 
-/// The part of the product between two barriers: rows x columns of C, one chunk of depth.
-struct Chunk {
-  int64_t row, rows, column, columns, k, depth;
-  bool last;  ///< in depth
+/// One operand: its lines (rows of A, columns of B) in panels.
+struct Operand {
+  ConstMat m;
+  bool lines_are_rows;
+  RowPanels rows;      ///< of A
+  int64_t columns;     ///< of B, 0 for A
+
+  static Operand of_a(const GemmArgs& g) { return {g.a, !g.a_transposed, {g.c.rows}, 0}; }
+  static Operand of_b(const GemmArgs& g) { return {g.b, g.b_transposed, {0, 1}, g.c.cols}; }
+
+  bool is_a() const { return columns == 0; }
+  int64_t lines() const { return is_a() ? rows.lines : columns; }
+  int64_t panels() const { return is_a() ? rows.count : ceil_div(columns, kPanelColumns); }
+  int64_t begin(int64_t panel) const { return is_a() ? rows.begin(panel) : panel * kPanelColumns; }
+  int64_t height(int64_t panel) const {
+    return is_a() ? rows.height(panel) : std::min(kPanelColumns, columns - panel * kPanelColumns);
+  }
+  /// Lines that a packed panel takes: those of B are padded.
+  int64_t width(int64_t panel) const { return is_a() ? rows.height(panel) : kPanelColumns; }
+
+  template <class T>
+  void pack(int64_t panel, int64_t end, int64_t k, int64_t depth, float* dst) const;
+  /// Panels [panel, end) for depth [k, k + depth), one after another.
+  void pack_any(int64_t panel, int64_t end, int64_t k, int64_t depth, float* dst) const {
+    m.dtype == DType::kF32 ? pack<float>(panel, end, k, depth, dst) : pack<bf16>(panel, end, k, depth, dst);
+  }
 };
 
-/// A panel of `lines` rows (or columns) of a matrix, from `line` on.
 template <class T>
-void pack_lines(const ConstMat& m, bool rows, int64_t line, int64_t lines, const Chunk& chunk, float* dst,
-                int64_t width) {
-  if (rows)
-    pack_rows(m.row<T>(line) + chunk.k, m.stride, lines, chunk.depth, dst, width);
-  else
-    pack_columns(m.row<T>(chunk.k) + line, m.stride, lines, chunk.depth, dst, width);
+void Operand::pack(int64_t panel, int64_t end, int64_t k, int64_t depth, float* dst) const {
+  // Panels of columns are packed side by side, some depth at a time: the rows they share are then read once.
+  const int64_t step = lines_are_rows ? depth : 32;
+  for (int64_t at = 0; at < depth; at += step) {
+    const int64_t count = std::min(step, depth - at);
+    for (int64_t p = panel; p < end; ++p) {
+      float* to = dst + (begin(p) - begin(panel)) * depth + at * width(p);
+      if (lines_are_rows)
+        pack_rows(m.row<T>(begin(p)) + k + at, m.stride, height(p), count, to, width(p));
+      else
+        pack_columns(m.row<T>(k + at) + begin(p), m.stride, height(p), count, to, width(p));
+    }
+  }
 }
-constexpr auto packer(DType dtype) { return dtype == DType::kF32 ? pack_lines<float> : pack_lines<bf16>; }
 
-/// One call: the operands, and the memory the chunks share.
+/// A chunk of depth, and the panels of the shared operand that are packed for it.
+struct Chunk {
+  int64_t k, depth, panel, panels;
+  bool first, last;
+};
+
+/// Panels [panel, end) of one operand, packed.
+struct Packed {
+  const float* data;
+  int64_t panel, end;
+};
+
+/// One call.
 struct Product {
   Context& ctx;
   const GemmArgs& args;
-  Mat sums;  ///< f32, where C's sums gather: C itself, or scratch when C is bf16
-  float *packed_a, *packed_b;
+  Operand a, b;
+  Mat sums = {};  ///< f32, where sums gather between chunks: C, or scratch when C is bf16
+  float* shared_memory = nullptr;
 
-  void pack_a(const Chunk& chunk, int64_t panel) const {
-    const RowPanels panels{chunk.rows};
-    const int64_t begin = panels.begin(panel), height = panels.height(panel);
-    packer(args.a.dtype)(args.a, !args.a_transposed, chunk.row + begin, height, chunk,
-                         packed_a + begin * chunk.depth, height);
-  }
-  void pack_b(const Chunk& chunk, int64_t panel) const {
-    const int64_t begin = panel * kPanelColumns, lines = std::min(kPanelColumns, chunk.columns - begin);
-    packer(args.b.dtype)(args.b, args.b_transposed, chunk.column + begin, lines, chunk,
-                         packed_b + begin * chunk.depth, kPanelColumns);
-  }
-  void pack(const Chunk& chunk, bool with_a) const;
+  bool shares_b() const { return args.c.rows >= args.c.cols; }
+  const Operand& shared() const { return shares_b() ? b : a; }
+  const Operand& own() const { return shares_b() ? a : b; }
+
+  void run(int64_t depth);
+  void pack_shared(const Chunk& chunk) const;
   void multiply(const Chunk& chunk) const;
-  void multiply_tile(const Chunk& chunk, int64_t row_panel, int64_t row_panels, int64_t column_panel,
-                     int64_t column_panels) const;
-  void round_tile(int64_t row, int64_t rows, int64_t column, int64_t columns) const;
+  void multiply_block(const Chunk& chunk, const Packed& rows, const Packed& columns) const;
+  void multiply_pair(const Chunk& chunk, int64_t p, int64_t q, const PanelOperands& in) const;
 };
 
-void Product::pack(const Chunk& chunk, bool with_a) const {
-  constexpr int64_t kGroupA = 8, kGroupB = 4;  // panels a task: some 10 microseconds
-  const int64_t a_panels = with_a ? RowPanels{chunk.rows}.count : 0, a_tasks = ceil_div(a_panels, kGroupA);
-  const int64_t b_panels = ceil_div(chunk.columns, kPanelColumns), b_tasks = ceil_div(b_panels, kGroupB);
-  ctx.pool.parallel_for(a_tasks + b_tasks, [&](int64_t task, int) {
-    if (task < a_tasks) {
-      for (int64_t p = task * kGroupA; p < std::min(a_panels, (task + 1) * kGroupA); ++p) pack_a(chunk, p);
-    } else {
-      task -= a_tasks;
-      for (int64_t p = task * kGroupB; p < std::min(b_panels, (task + 1) * kGroupB); ++p) pack_b(chunk, p);
-    }
+void Product::pack_shared(const Chunk& chunk) const {
+  const int64_t group = 4, first = shared().begin(chunk.panel);
+  ctx.pool.parallel_for(ceil_div(chunk.panels, group), [&](int64_t task, int) {
+    const int64_t panel = chunk.panel + task * group, end = std::min(panel + group, chunk.panel + chunk.panels);
+    float* to = shared_memory + (shared().begin(panel) - first) * chunk.depth;
+    shared().pack_any(panel, end, chunk.k, chunk.depth, to);
   });
 }
 
-/// Column panel by column panel, so that it stays in the first cache while the panels of A pass by.
-void Product::multiply_tile(const Chunk& chunk, int64_t row_panel, int64_t row_panels, int64_t column_panel,
-                            int64_t column_panels) const {
-  const RowPanels panels{chunk.rows};
-  const int64_t panel_size = chunk.depth * kPanelColumns, share = panel_size / 16 / row_panels;
-  for (int64_t q = column_panel; q < column_panel + column_panels; ++q) {
-    const int64_t column = q * kPanelColumns;
-    const float* b = packed_b + q * panel_size;
-    PanelOutput out{.c = nullptr, .stride = sums.stride, .columns = std::min(kPanelColumns, chunk.columns - column)};
-    out.accumulate = args.accumulate || chunk.k > 0;
-    if (chunk.k == 0 && !args.bias.empty()) out.bias = args.bias.row<float>(0) + chunk.column + column;
-    for (int64_t p = 0; p < row_panels; ++p) {
-      const int64_t row = panels.begin(row_panel + p), height = panels.height(row_panel + p);
-      out.c = sums.row<float>(chunk.row + row) + chunk.column + column;
-      const Ahead next{b + panel_size + p * share * 16, std::min(share, chunk.depth / 4)};
-      multiply_panels(height, {packed_a + row * chunk.depth, height, b, chunk.depth, next}, out);
-    }
+/// The product of panel p of A and panel q of B goes to C.
+void Product::multiply_pair(const Chunk& chunk, int64_t p, int64_t q, const PanelOperands& in) const {
+  const int64_t row = a.begin(p), column = b.begin(q), rows = a.height(p), columns = b.height(q);
+  PanelOutput out{.c = nullptr, .stride = sums.stride, .columns = columns,
+                  .accumulate = args.accumulate || !chunk.first};
+  if (chunk.first && !args.bias.empty()) out.bias = args.bias.row<float>(0) + column;
+  alignas(64) float buffer[kPanelRows * kPanelColumns];
+  const bool through_buffer = sums.empty();
+  if (through_buffer) out.stride = kPanelColumns;
+  out.c = through_buffer ? buffer : sums.row<float>(row) + column;
+  multiply_panels(rows, in, out);
+  if (!chunk.last || args.c.dtype == DType::kF32) return;
+  for (int64_t i = 0; i < rows; ++i) {
+    bf16* to = args.c.row<bf16>(row + i) + column;
+    for_vectors(columns, [&](int64_t j, auto lanes) HWY_ATTR {
+      store(to + j, load(out.c + i * out.stride + j, lanes), lanes);
+    });
   }
 }
 
-/// C = bf16(sums) for a tile that is complete.
-void Product::round_tile(int64_t row, int64_t rows, int64_t column, int64_t columns) const {
-  for (int64_t i = row; i < row + rows; ++i) {
-    const float* from = sums.row<float>(i) + column;
-    bf16* to = args.c.row<bf16>(i) + column;
-    for_vectors(columns, [&](int64_t j, auto lanes) HWY_ATTR { store(to + j, load(from + j, lanes), lanes); });
+/// The shared panels pass by one after another; each meets all panels of the task's block, while the memory of the
+/// next is brought closer.
+void Product::multiply_block(const Chunk& chunk, const Packed& rows, const Packed& columns) const {
+  const auto& outer = shares_b() ? columns : rows;
+  const auto& inner = shares_b() ? rows : columns;
+  for (int64_t s = outer.panel; s < outer.end; ++s) {
+    const int64_t after = shared().begin(s) - shared().begin(outer.panel) + shared().width(s);
+    const float* next = outer.data + after * chunk.depth;
+    const int64_t lines = shared().width(s) * chunk.depth / 16 / (inner.end - inner.panel);
+    for (int64_t o = inner.panel; o < inner.end; ++o) {
+      const int64_t p = shares_b() ? o : s, q = shares_b() ? s : o;
+      const Ahead ahead{next + (o - inner.panel) * lines * 16, std::min(lines, chunk.depth / 4)};
+      multiply_pair(chunk, p, q,
+                    {rows.data + (a.begin(p) - a.begin(rows.panel)) * chunk.depth, a.height(p),
+                     columns.data + (b.begin(q) - b.begin(columns.panel)) * chunk.depth, chunk.depth, ahead});
+    }
   }
 }
 
 void Product::multiply(const Chunk& chunk) const {
-  const RowPanels row_panels{chunk.rows};
-  const int64_t column_panels = ceil_div(chunk.columns, kPanelColumns);
-  const int64_t tall = ceil_div(row_panels.count, kTileRowPanels);
-  int64_t wide = ceil_div(column_panels, kTileColumnPanels);
-  while (tall * wide < kTilesWanted && column_panels >= 4 * wide) wide *= 2;
-  ctx.pool.parallel_for(tall * wide, [&](int64_t task, int) {
-    const auto part = [](int64_t n, int64_t parts, int64_t i) { return n * i / parts; };
-    const int64_t p = part(row_panels.count, tall, task % tall), p_end = part(row_panels.count, tall, task % tall + 1);
-    const int64_t q = part(column_panels, wide, task / tall), q_end = part(column_panels, wide, task / tall + 1);
-    multiply_tile(chunk, p, p_end - p, q, q_end - q);
-    if (args.c.dtype == DType::kBF16 && chunk.last) {
-      const int64_t row = row_panels.begin(p), column = q * kPanelColumns;
-      round_tile(chunk.row + row, row_panels.begin(p_end) - row, chunk.column + column,
-                 std::min(chunk.columns, q_end * kPanelColumns) - column);
-    }
+  const int64_t wanted = kTasksAThread * ctx.pool.size(), panels = own().panels(), wide = shares_b() ? kPanelRows : kPanelColumns;
+  const int64_t most = std::max<int64_t>(1, kBlockElements / (chunk.depth * wide));
+  const int64_t block = std::clamp(panels / wanted, std::min(kFewestPanels, most), most);
+  const int64_t blocks = ceil_div(panels, block);
+  const int64_t splits = std::clamp<int64_t>(ceil_div(wanted, blocks), 1, ceil_div(chunk.panels, 4));
+  const int64_t block_size = ceil_div(block * wide * chunk.depth, 16) * 16;
+  float* blocks_memory = scratch(ctx).get<float>(Slot::kGemm, block_size * ctx.pool.size());
+  ctx.pool.parallel_for(blocks * splits, [&](int64_t task, int worker) {
+    const int64_t panel = panels * (task % blocks) / blocks, end = panels * (task % blocks + 1) / blocks;
+    const int64_t split = task / blocks, from = chunk.panel + chunk.panels * split / splits;
+    const int64_t to = chunk.panel + chunk.panels * (split + 1) / splits;
+    float* memory = blocks_memory + worker * block_size;
+    own().pack_any(panel, end, chunk.k, chunk.depth, memory);
+    const Packed mine{memory, panel, end};
+    const Packed theirs{shared_memory + (shared().begin(from) - shared().begin(chunk.panel)) * chunk.depth, from, to};
+    multiply_block(chunk, shares_b() ? mine : theirs, shares_b() ? theirs : mine);
   });
 }
 
+void Product::run(int64_t depth) {
+  const int64_t part_depth = even_part(depth, kChunkDepth, 8);
+  const int64_t panels = shared().panels(), widest = shares_b() ? kPanelColumns : kPanelRows;
+  const int64_t part = even_part(panels, std::max<int64_t>(1, kSharedElements / (part_depth * widest)), 1);
+  shared_memory = scratch(ctx).get<float>(Slot::kGemmPacked, part * widest * part_depth);
+  if (args.c.dtype == DType::kF32)
+    sums = args.c;
+  else if (part_depth < depth)
+    sums = mat(scratch(ctx).get<float>(Slot::kGemmSums, args.c.rows * args.c.cols), args.c.rows, args.c.cols);
+  for (int64_t panel = 0; panel < panels; panel += part)
+    for (int64_t k = 0; k < depth; k += part_depth) {
+      const Chunk chunk{.k = k,
+                        .depth = std::min(part_depth, depth - k),
+                        .panel = panel,
+                        .panels = std::min(part, panels - panel),
+                        .first = k == 0,
+                        .last = k + part_depth >= depth};
+      pack_shared(chunk);
+      multiply(chunk);
+    }
+}
+
 void multiply(Context& ctx, const GemmArgs& args, int64_t depth) {
-  const int64_t rows = args.c.rows, columns = args.c.cols;
-  const int64_t part_depth = even_part(depth, kChunkDepth, 8), most = kChunkElements / part_depth;
-  const int64_t part_rows = even_part(rows, most, 1);
-  const int64_t part_columns = even_part(columns, most, kPanelColumns);
-  float* packed = scratch(ctx).get<float>(Slot::kGemmPacked, part_depth * (part_rows + part_columns + 64));
-  Product product{ctx, args, args.c, packed, packed + ceil_div(part_depth * part_rows, 16) * 16};
-  if (args.c.dtype == DType::kBF16)
-    product.sums = mat(scratch(ctx).get<float>(Slot::kGemm, rows * columns), rows, columns);
-  for (int64_t row = 0; row < rows; row += part_rows)
-    for (int64_t column = 0; column < columns; column += part_columns)
-      for (int64_t k = 0; k < depth; k += part_depth) {
-        const Chunk chunk{.row = row,
-                          .rows = std::min(part_rows, rows - row),
-                          .column = column,
-                          .columns = std::min(part_columns, columns - column),
-                          .k = k,
-                          .depth = std::min(part_depth, depth - k),
-                          .last = k + part_depth >= depth};
-        product.pack(chunk, column == 0 || part_depth < depth);
-        product.multiply(chunk);
-      }
+  Product{ctx, args, Operand::of_a(args), Operand::of_b(args)}.run(depth);
 }
 
 /// C = bias (+ C) when there is nothing to sum.

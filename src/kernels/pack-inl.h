@@ -112,16 +112,17 @@ void pack_rows(const T* src, int64_t stride, int64_t lines, int64_t depth, float
 /// [lines, width).
 template <class T>
 void pack_columns(const T* src, int64_t stride, int64_t lines, int64_t depth, float* dst, int64_t width) {
-  const F32x4 quad;
-  for (int64_t k = 0; k < depth; ++k) {
-    const T* from = src + k * stride;
-    float* to = dst + k * width;
-    int64_t i = 0;
-    for (; i + kLanes <= lines; i += kLanes) hn::StoreU(load_as_f32(F32(), from + i), F32(), to + i);
-    for (; i + 4 <= lines; i += 4) hn::StoreU(load_as_f32(quad, from + i), quad, to + i);
-    for (; i < lines; ++i) to[i] = float(from[i]);
-    for (; i < width; ++i) to[i] = 0;
-  }
+  const float* end = dst + depth * width;
+  for (int64_t k = 0; k < depth; ++k, src += stride, dst += width)
+    for (int64_t i = 0; i < width; i += kLanes) {
+      const int64_t left = lines - i;
+      const V x = left >= kLanes ? load(src + i, Whole()) : load(src + i, Tail{size_t(std::max<int64_t>(0, left))});
+      // A whole vector may reach into the next step of depth, which is written later.
+      if (dst + i + kLanes <= end)
+        store(dst + i, x, Whole());
+      else
+        store(dst + i, x, Tail{size_t(end - dst - i)});
+    }
 }
 
 }  // namespace HWY_NAMESPACE
