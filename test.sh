@@ -72,7 +72,7 @@ for file in tests/fuzz/*_fuzz.cc; do [[ $file == */canary_fuzz.cc ]] || address_
 thread_tests=(base_test store_test text_test formats_test train_test engine_test)
 
 address_sanitizer() {
-  export ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
+  export ASAN_OPTIONS=detect_stack_use_after_return=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
   local program status=0
   # What takes long finds no more under a sanitizer.
   for program in "${address_tests[@]}"; do
@@ -83,7 +83,7 @@ address_sanitizer() {
 
 thread_sanitizer() {
   # OpenMP's runtime (of oneDNN) is not built for this sanitizer; its own locks would be reported as races.
-  export TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1"
+  export TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1 allocator_may_return_null=1"
   local program status=0
   for program in "${thread_tests[@]}"; do
     run tsan "$program" '*Thread*:*Readers*:*Loader*:*Checkpoint*:*Async*:-*Kill*:*Soak*:*AllocatesNothing*' || status=1
