@@ -4,6 +4,9 @@
 // Written here rather than borrowed, because a library packs again for each tile, reads bf16 at half the speed of f32
 // where the processor's bf16 is slow, cannot be pinned to an ISA for one call, and runs its own threads.
 //
+// Where the processor multiplies bf16 faster than f32, a packed number is a pair of bf16 (x86/bf16_panels.h), and
+// everything else is the same. Depth is counted in packed numbers.
+//
 // An output is summed step by step of depth, chunk by chunk, and chunks follow from the depth alone: neither threads
 // nor the cut into tasks touches a bit of the result.
 #include "kernels/gemm.h"
@@ -13,6 +16,7 @@
 #include "kernels/cache.h"
 #include "kernels/entries.h"
 #include "kernels/simd.h"
+#include "kernels/x86/bf16_panels.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm.cc"
@@ -47,9 +51,10 @@ struct Operand {
   bool lines_are_rows;
   RowPanels rows;      ///< of A
   int64_t columns;     ///< of B, 0 for A
+  bool pairs;
 
-  static Operand of_a(const GemmArgs& g) { return {g.a, !g.a_transposed, {g.c.rows}, 0}; }
-  static Operand of_b(const GemmArgs& g) { return {g.b, g.b_transposed, {0, 1}, g.c.cols}; }
+  static Operand of_a(const GemmArgs& g, bool pairs) { return {g.a, !g.a_transposed, {g.c.rows}, 0, pairs}; }
+  static Operand of_b(const GemmArgs& g, bool pairs) { return {g.b, g.b_transposed, {0, 1}, g.c.cols, pairs}; }
 
   bool is_a() const { return columns == 0; }
   int64_t lines() const { return is_a() ? rows.lines : columns; }
@@ -61,15 +66,29 @@ struct Operand {
   /// Lines that a packed panel takes: those of B are padded.
   int64_t width(int64_t panel) const { return is_a() ? rows.height(panel) : kPanelColumns; }
 
-  template <class T>
-  void pack(int64_t panel, int64_t end, int64_t k, int64_t depth, float* dst) const;
   /// Panels [panel, end) for depth [k, k + depth), one after another.
-  void pack_any(int64_t panel, int64_t end, int64_t k, int64_t depth, float* dst) const {
-    m.dtype == DType::kF32 ? pack<float>(panel, end, k, depth, dst) : pack<bf16>(panel, end, k, depth, dst);
-  }
+  void pack(int64_t panel, int64_t end, int64_t k, int64_t depth, float* dst) const;
+  template <class T>
+  void pack_panel(int64_t panel, int64_t k, int64_t depth, float* dst) const;
+  void pack_pair_panel(int64_t panel, int64_t k, int64_t depth, float* dst) const;
 };
 
 template <class T>
+void Operand::pack_panel(int64_t p, int64_t k, int64_t depth, float* dst) const {
+  if (lines_are_rows)
+    pack_rows(m.row<T>(begin(p)) + k, m.stride, height(p), depth, dst, width(p));
+  else
+    pack_columns(m.row<T>(k) + begin(p), m.stride, height(p), depth, dst, width(p));
+}
+
+void Operand::pack_pair_panel(int64_t p, int64_t k, int64_t depth, float* dst) const {
+  const int64_t numbers = std::min(2 * depth, (lines_are_rows ? m.cols : m.rows) - 2 * k);
+  if (lines_are_rows)
+    pack_pair_rows(m.row<bf16>(begin(p)) + 2 * k, m.stride, height(p), numbers, dst, width(p));
+  else
+    pack_pair_columns(m.row<bf16>(2 * k) + begin(p), m.stride, height(p), numbers, dst, width(p));
+}
+
 void Operand::pack(int64_t panel, int64_t end, int64_t k, int64_t depth, float* dst) const {
   // Panels of columns are packed side by side, some depth at a time: the rows they share are then read once.
   const int64_t step = lines_are_rows ? depth : 32;
@@ -77,10 +96,12 @@ void Operand::pack(int64_t panel, int64_t end, int64_t k, int64_t depth, float* 
     const int64_t count = std::min(step, depth - at);
     for (int64_t p = panel; p < end; ++p) {
       float* to = dst + (begin(p) - begin(panel)) * depth + at * width(p);
-      if (lines_are_rows)
-        pack_rows(m.row<T>(begin(p)) + k + at, m.stride, height(p), count, to, width(p));
+      if (pairs)
+        pack_pair_panel(p, k + at, count, to);
+      else if (m.dtype == DType::kF32)
+        pack_panel<float>(p, k + at, count, to);
       else
-        pack_columns(m.row<T>(k + at) + begin(p), m.stride, height(p), count, to, width(p));
+        pack_panel<bf16>(p, k + at, count, to);
     }
   }
 }
@@ -113,7 +134,7 @@ struct Product {
   void pack_shared(const Chunk& chunk) const;
   void multiply(const Chunk& chunk) const;
   void multiply_block(const Chunk& chunk, const Packed& rows, const Packed& columns) const;
-  void multiply_pair(const Chunk& chunk, int64_t p, int64_t q, const PanelOperands& in) const;
+  void multiply_panel_pair(const Chunk& chunk, int64_t p, int64_t q, const PanelOperands& in) const;
 };
 
 void Product::pack_shared(const Chunk& chunk) const {
@@ -121,21 +142,36 @@ void Product::pack_shared(const Chunk& chunk) const {
   ctx.pool.parallel_for(ceil_div(chunk.panels, group), [&](int64_t task, int) {
     const int64_t panel = chunk.panel + task * group, end = std::min(panel + group, chunk.panel + chunk.panels);
     float* to = shared_memory + (shared().begin(panel) - first) * chunk.depth;
-    shared().pack_any(panel, end, chunk.k, chunk.depth, to);
+    shared().pack(panel, end, chunk.k, chunk.depth, to);
   });
 }
 
+/// rows x kPanelColumns sums of panels of pairs, to where they go.
+void multiply_pairs(int64_t rows, const PanelOperands& in, const PanelOutput& out) {
+  static_assert(HWY_TARGET != HWY_AVX3 || (kPanelRows == 14 && kPanelColumns == 32));
+  alignas(64) float sums[kPanelRows * kPanelColumns];
+  const auto words = [](const float* packed) { return reinterpret_cast<const BF16Pair*>(packed); };
+  multiply_bf16_panels(rows, words(in.a), words(in.b), in.depth, sums);
+  for (int64_t i = 0; i < rows; ++i)
+    for_vectors(out.columns, [&](int64_t j, auto lanes) HWY_ATTR {
+      write_sums(out.c + i * out.stride + j, load(sums + i * kPanelColumns + j, lanes), j, out, lanes);
+    });
+}
+
 /// The product of panel p of A and panel q of B goes to C.
-void Product::multiply_pair(const Chunk& chunk, int64_t p, int64_t q, const PanelOperands& in) const {
+void Product::multiply_panel_pair(const Chunk& chunk, int64_t p, int64_t q, const PanelOperands& in) const {
   const int64_t row = a.begin(p), column = b.begin(q), rows = a.height(p), columns = b.height(q);
-  PanelOutput out{.c = nullptr, .stride = sums.stride, .columns = columns,
-                  .accumulate = args.accumulate || !chunk.first};
-  if (chunk.first && !args.bias.empty()) out.bias = args.bias.row<float>(0) + column;
   alignas(64) float buffer[kPanelRows * kPanelColumns];
   const bool through_buffer = sums.empty();
-  if (through_buffer) out.stride = kPanelColumns;
-  out.c = through_buffer ? buffer : sums.row<float>(row) + column;
-  multiply_panels(rows, in, out);
+  PanelOutput out{.c = through_buffer ? buffer : sums.row<float>(row) + column,
+                  .stride = through_buffer ? kPanelColumns : sums.stride,
+                  .columns = columns,
+                  .accumulate = args.accumulate || !chunk.first};
+  if (chunk.first && !args.bias.empty()) out.bias = args.bias.row<float>(0) + column;
+  if (a.pairs)
+    multiply_pairs(rows, in, out);
+  else
+    multiply_panels(rows, in, out);
   if (!chunk.last || args.c.dtype == DType::kF32) return;
   for (int64_t i = 0; i < rows; ++i) {
     bf16* to = args.c.row<bf16>(row + i) + column;
@@ -157,7 +193,7 @@ void Product::multiply_block(const Chunk& chunk, const Packed& rows, const Packe
     for (int64_t o = inner.panel; o < inner.end; ++o) {
       const int64_t p = shares_b() ? o : s, q = shares_b() ? s : o;
       const Ahead ahead{next + (o - inner.panel) * lines * 16, std::min(lines, chunk.depth / 4)};
-      multiply_pair(chunk, p, q,
+      multiply_panel_pair(chunk, p, q,
                     {rows.data + (a.begin(p) - a.begin(rows.panel)) * chunk.depth, a.height(p),
                      columns.data + (b.begin(q) - b.begin(columns.panel)) * chunk.depth, chunk.depth, ahead});
     }
@@ -165,7 +201,8 @@ void Product::multiply_block(const Chunk& chunk, const Packed& rows, const Packe
 }
 
 void Product::multiply(const Chunk& chunk) const {
-  const int64_t wanted = kTasksAThread * ctx.pool.size(), panels = own().panels(), wide = shares_b() ? kPanelRows : kPanelColumns;
+  const int64_t wanted = kTasksAThread * ctx.pool.size(), panels = own().panels();
+  const int64_t wide = shares_b() ? kPanelRows : kPanelColumns;
   const int64_t most = std::max<int64_t>(1, kBlockElements / (chunk.depth * wide));
   const int64_t block = std::clamp(panels / wanted, std::min(kFewestPanels, most), most);
   const int64_t blocks = ceil_div(panels, block);
@@ -177,7 +214,7 @@ void Product::multiply(const Chunk& chunk) const {
     const int64_t split = task / blocks, from = chunk.panel + chunk.panels * split / splits;
     const int64_t to = chunk.panel + chunk.panels * (split + 1) / splits;
     float* memory = blocks_memory + worker * block_size;
-    own().pack_any(panel, end, chunk.k, chunk.depth, memory);
+    own().pack(panel, end, chunk.k, chunk.depth, memory);
     const Packed mine{memory, panel, end};
     const Packed theirs{shared_memory + (shared().begin(from) - shared().begin(chunk.panel)) * chunk.depth, from, to};
     multiply_block(chunk, shares_b() ? mine : theirs, shares_b() ? theirs : mine);
@@ -206,8 +243,16 @@ void Product::run(int64_t depth) {
     }
 }
 
+/// Rows of pairs are read as 32-bit words.
+bool packs_in_pairs(const ConstMat& m, bool lines_are_rows) {
+  return m.dtype == DType::kBF16 &&
+         (!lines_are_rows || (m.stride % 2 == 0 && reinterpret_cast<uintptr_t>(m.data) % 4 == 0));
+}
+
 void multiply(Context& ctx, const GemmArgs& args, int64_t depth) {
-  Product{ctx, args, Operand::of_a(args), Operand::of_b(args)}.run(depth);
+  const bool pairs = HWY_TARGET == HWY_AVX3 && packs_in_pairs(args.a, !args.a_transposed) &&
+                     packs_in_pairs(args.b, args.b_transposed) && bf16_pairs_pay();
+  Product{ctx, args, Operand::of_a(args, pairs), Operand::of_b(args, pairs)}.run(pairs ? (depth + 1) / 2 : depth);
 }
 
 /// C = bias (+ C) when there is nothing to sum.

@@ -71,6 +71,19 @@ TEST_F(Gemm, MoreRowsAndColumnsThanAChunk) {
   check_case({.m = 2300, .n = 4, .k = 1001, .a_transposed = true, .accumulate = true});
 }
 
+// The processor's bf16 instruction, where it exists and whatever it is worth here. It rounds products and sums like
+// f32 but for numbers below 2^-126.
+TEST_F(Gemm, PairsOfBF16) {
+  setenv("ESP_BF16", "pairs", 1);
+  for (bool a_transposed : {false, true})
+    for (bool b_transposed : {false, true})
+      for (int64_t k : {1, 2, 3, 32, 45, 64, 2101})
+        check_case({30, 47, k, a_transposed, b_transposed, k % 3 == 0, k % 2 == 0, DType::kBF16, DType::kF32});
+  check_case({.m = 29, .n = 50, .k = 41, .b_transposed = true, .bias = true, .in = DType::kBF16, .out = DType::kBF16});
+  check_case({.m = 3, .n = 40, .k = 2301, .bias = true, .in = DType::kBF16, .out = DType::kBF16});
+  unsetenv("ESP_BF16");
+}
+
 TEST_F(Gemm, SumOfNothingIsTheBias) { check_case({.m = 3, .n = 5, .k = 0, .bias = true}); }
 
 TEST_F(Gemm, NothingToWrite) {

@@ -9,6 +9,7 @@
 #endif
 
 #include <algorithm>
+#include <bit>
 
 #include "kernels/simd-inl.h"
 
@@ -108,20 +109,51 @@ void pack_rows(const T* src, int64_t stride, int64_t lines, int64_t depth, float
   for (int64_t k = 0; k < depth && lines < width; ++k) std::fill(dst + k * width + lines, dst + (k + 1) * width, 0.0f);
 }
 
+/// Stores a vector of a panel that is written front to back up to `end`. It may reach into the next step of depth,
+/// which is written later.
+HWY_INLINE void store_step(float* dst, const float* end, V x) {
+  if (dst + kLanes <= end)
+    store(dst, x, Whole());
+  else
+    store(dst, x, Tail{size_t(end - dst)});
+}
+
+/// Lanes i ... of a row of `lines` numbers, zero beyond.
+template <class T>
+HWY_INLINE V load_step(const T* row, int64_t i, int64_t lines) {
+  return i + kLanes <= lines ? load(row + i, Whole()) : load(row + i, Tail{size_t(std::max<int64_t>(0, lines - i))});
+}
+
 /// A panel whose lines are columns of the source: dst[k * width + i] = src[k * stride + i], zero for i in
 /// [lines, width).
 template <class T>
 void pack_columns(const T* src, int64_t stride, int64_t lines, int64_t depth, float* dst, int64_t width) {
   const float* end = dst + depth * width;
   for (int64_t k = 0; k < depth; ++k, src += stride, dst += width)
+    for (int64_t i = 0; i < width; i += kLanes) store_step(dst + i, end, load_step(src, i, lines));
+}
+
+// ---- pairs: a packed number is two bf16 of neighbouring depth, the earlier one in the lower half ----
+
+/// As pack_rows, with `depth` numbers of each row, of even stride and 4-byte aligned; a missing last half is zero.
+inline void pack_pair_rows(const bf16* src, int64_t stride, int64_t lines, int64_t depth, float* dst, int64_t width) {
+  pack_rows(reinterpret_cast<const float*>(src), stride / 2, lines, depth / 2, dst, width);
+  if (depth % 2 == 0) return;
+  for (int64_t i = 0; i < width; ++i) {
+    const uint32_t last = i < lines ? src[i * stride + depth - 1].bits : 0;
+    dst[depth / 2 * width + i] = std::bit_cast<float>(last);
+  }
+}
+
+/// As pack_columns, with `depth` numbers of each column.
+inline void pack_pair_columns(const bf16* src, int64_t stride, int64_t lines, int64_t depth, float* dst,
+                              int64_t width) {
+  const float* end = dst + (depth + 1) / 2 * width;
+  for (int64_t k = 0; k < depth; k += 2, src += 2 * stride, dst += width)
     for (int64_t i = 0; i < width; i += kLanes) {
-      const int64_t left = lines - i;
-      const V x = left >= kLanes ? load(src + i, Whole()) : load(src + i, Tail{size_t(std::max<int64_t>(0, left))});
-      // A whole vector may reach into the next step of depth, which is written later.
-      if (dst + i + kLanes <= end)
-        store(dst + i, x, Whole());
-      else
-        store(dst + i, x, Tail{size_t(end - dst - i)});
+      const auto lower = hn::ShiftRight<16>(hn::BitCast(U32(), load_step(src, i, lines)));
+      const V upper = k + 1 < depth ? load_step(src + stride, i, lines) : hn::Zero(F32());
+      store_step(dst + i, end, hn::BitCast(F32(), hn::Or(lower, hn::BitCast(U32(), upper))));
     }
 }
 
