@@ -5,12 +5,14 @@ is a list of variants, each a command that prints one JSON object with "value"; 
 is the one that is compared. With --json the last line is one object as docs/PERFORMANCE.md is made from.
 """
 import argparse
+import glob
 import json
 import os
 import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -64,11 +66,33 @@ def main():
     parser.add_argument("--timeout", type=float, default=600, help="seconds for one run of the rival")
     parser.add_argument("--espalier", default=str(ROOT / "build" / "release" / "espalier"))
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--input", default="", help="text file of prepare and bpe")
+    parser.add_argument("--input", default="", help="JSONL of prepare and bpe; default: Debian's Python source")
     args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        compare(args, folder)
+
+
+def corpus(args, folder):
+    """The text of prepare and bpe as JSONL, a document a line, and the tokenizer that both sides encode with."""
+    if args.name not in ("prepare", "bpe"):
+        return [], []
+    path = args.input or os.path.join(folder, "python.jsonl")
+    if not args.input:
+        with open(path, "w") as out:
+            for file in sorted(glob.glob("/usr/lib/python3*/**/*.py", recursive=True)):
+                with open(file, encoding="utf-8", errors="replace", newline="") as text:
+                    print(json.dumps({"text": text.read()}), file=out)
+    if args.name == "bpe":
+        return ["--input", path], [path]
+    subprocess.run([args.espalier, "prepare", path, "--out", folder + "/prepared"], check=True, capture_output=True)
+    tokenizer = folder + "/prepared/tokenizer.json"
+    return ["--input", path, "--tokenizer", tokenizer], [path, tokenizer]
+
+
+def compare(args, folder):
     unit, larger, make_variants = RIVALS[args.name]
-    extra = [args.input] if args.input else []
-    ours_command = [args.espalier, "bench", args.name, "--json"] + (["--input", args.input] if args.input else [])
+    ours_extra, extra = corpus(args, folder)
+    ours_command = [args.espalier, "bench", args.name, "--json", *ours_extra]
     variants = make_variants(extra)
     chosen = best_variant(variants, larger, args.timeout)
     ours, theirs, last = [], [], {}

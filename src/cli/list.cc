@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/suggest.h"
+#include "bench/bench.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "models/registry.h"
@@ -97,6 +98,12 @@ Table list_recipes() {
   return table;
 }
 
+Table list_benches() {
+  Table table({{"benchmark"}, {"measures"}});
+  for (const Bench* bench : all_benches()) table.row({bench->name, bench->summary});
+  return table;
+}
+
 Table list_lists();
 
 // A new list is one row here.
@@ -105,6 +112,7 @@ constexpr List kLists[] = {
     {"models", "model families that can be trained, read and written", list_models},
     {"recipes", "recipes at hand for `espalier train`", list_recipes},
     {"config", "every setting of a recipe", list_config, config_page},
+    {"benches", "what `espalier bench` measures", list_benches},
     {"errors", "error codes with their exit and HTTP status", list_errors, errors_page},
     {"lists", "these lists", list_lists},
 };

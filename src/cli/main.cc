@@ -9,13 +9,15 @@
 
 namespace espalier {
 
-extern const Verb kTrain, kGenerate, kEval, kTokenize, kConvert, kInspect, kDiff, kReport, kDoctor, kList;
+extern const Verb kPrepare, kTrain, kGenerate, kEval, kTokenize, kConvert, kInspect, kDiff, kReport,
+    kBench, kDoctor, kList;
 
 namespace {
 
 // A new verb is one row here.
 constexpr const Verb* kVerbs[] = {
-    &kTrain, &kGenerate, &kEval, &kTokenize, &kConvert, &kInspect, &kDiff, &kReport, &kDoctor, &kList,
+    &kPrepare, &kTrain, &kGenerate, &kEval, &kTokenize, &kConvert, &kInspect, &kDiff, &kReport,
+    &kBench,   &kDoctor, &kList,
 };
 
 constexpr const char* kIntroduction = R"(espalier {}: the whole life of a language model in one program.
