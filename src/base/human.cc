@@ -26,6 +26,7 @@ std::string human_bytes(double bytes) {
 
 std::string human_duration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";
+  if (seconds < 0.0995) return fmt::format("{:.{}f} ms", seconds * 1e3, seconds < 0.00995 && seconds > 0 ? 1 : 0);
   if (seconds < 1) return fmt::format("{:.2f} s", seconds);
   if (seconds < 59.5) return fmt::format("{:.{}f} s", seconds, seconds < 9.95 ? 1 : 0);
   const auto whole = int64_t(std::llround(seconds));

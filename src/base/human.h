@@ -9,7 +9,7 @@ namespace espalier {
 std::string human_count(double value);
 /// "512 B", "1.5 KiB", "2.0 GiB".
 std::string human_bytes(double bytes);
-/// "0.42 s", "12 s", "3:07", "2:03:07".
+/// "4.2 ms", "0.42 s", "12 s", "3:07", "2:03:07".
 std::string human_duration(double seconds);
 
 }  // namespace espalier

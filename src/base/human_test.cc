@@ -29,6 +29,9 @@ TEST(Human, Bytes) {
 }
 
 TEST(Human, Durations) {
+  EXPECT_EQ(human_duration(0), "0 ms");
+  EXPECT_EQ(human_duration(0.0042), "4.2 ms");
+  EXPECT_EQ(human_duration(0.042), "42 ms");
   EXPECT_EQ(human_duration(0.421), "0.42 s");
   EXPECT_EQ(human_duration(4.21), "4.2 s");
   EXPECT_EQ(human_duration(12.4), "12 s");

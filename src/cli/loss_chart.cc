@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "report/series.h"
+#include "report/svg_chart.h"
 #include "report/terminal_chart.h"
 
 namespace espalier {
@@ -17,6 +18,8 @@ std::string loss_chart(const Terminal& terminal, const RunData& run) {
       line.x.push_back(double(p.step));
       line.y.push_back(p.value);
     }
+    // Single batches are noisy; the validation loss is a mean already.
+    if (line.name == "train") line = raw_and_smoothed(line).back();
     lines.push_back(thinned(line, 200));
   }
   if (lines.empty()) return "";

@@ -133,7 +133,7 @@ std::vector<Figure> figures_of(const RunData& run) {
   if (const Points& stall = points_of(run, "loader_stall_ms"); !stall.empty())
     figures.push_back({"loader stall", human_duration(sum(stall) / 1e3), "in all"});
   if (const Points& stall = points_of(run, "checkpoint_stall_ms"); !stall.empty())
-    figures.push_back({"checkpoint stall", fmt::format("{:.0f} ms", median(stall).value_or(0)),
+    figures.push_back({"checkpoint stall", human_duration(median(stall).value_or(0) / 1e3),
                        fmt::format("median of {} saves", stall.size())});
   if (const Points& skipped = points_of(run, "skipped"); !skipped.empty())
     figures.push_back({"skipped steps", human_count(skipped.back().value), "not finite, or spikes"});
@@ -191,7 +191,7 @@ std::string charts_html(const RunData& run) {
   one("lr", {.title = "Learning rate", .x_label = "step", .from_zero = true}, false);
   one("grad_norm", {.title = "Gradient norm", .x_label = "step", .log_y = true}, true);
   one("tokens_per_s", {.title = "Speed", .x_label = "step", .y_label = "tokens/s", .from_zero = true}, true);
-  one("mfu", {.title = "MFU", .x_label = "step", .y_label = "share of the measured peak", .from_zero = true}, true);
+  one("mfu", {.title = "MFU", .x_label = "step", .y_label = "share of the peak", .from_zero = true}, true);
   Series saves = series_of(run, "checkpoint_stall_ms", "checkpoint");
   saves.dots = true;
   add({.title = "Stalls", .x_label = "step", .y_label = "ms", .from_zero = true},

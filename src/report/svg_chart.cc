@@ -136,7 +136,7 @@ std::string svg_chart(const SvgChart& chart, std::span<const Series> series) {
 std::vector<Series> raw_and_smoothed(const Series& series) {
   Series raw = series, smooth = series;
   raw.faint = true;
-  smooth.y = smoothed(series.y, std::clamp(double(series.y.size()) / 40, 1.0, 100.0));
+  smooth.y = smoothed(series.y, std::clamp(double(series.y.size()) / 40, 5.0, 100.0));
   return {raw, smooth};
 }
 

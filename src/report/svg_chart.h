@@ -19,7 +19,7 @@ struct SvgChart {
 std::string svg_chart(const SvgChart& chart, std::span<const Series> series);
 
 /// The raw series, pale, and its moving average, for one call of svg_chart. A longer series is smoothed over more
-/// values (a fortieth of it, at most 100), so that the line shows the trend at any length.
+/// values (a fortieth of it, 5 to 100), so that the line shows the trend at any length.
 std::vector<Series> raw_and_smoothed(const Series& series);
 
 }  // namespace espalier
