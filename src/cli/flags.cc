@@ -115,6 +115,7 @@ class Reader {
     std::string path = shown.substr(std::min(shown.find_first_not_of('-'), shown.size()));
     std::replace(path.begin(), path.end(), '-', '_');
     if (shown.starts_with("--") && fields_.contains(path)) return path;
+    if (const std::string whole = whole_path(path); shown.starts_with("--") && !whole.empty()) return whole;
     std::vector<std::string> names;
     for (const auto& [name, type] : fields_) names.push_back(flag_name(name));
     std::string hint = did_you_mean(flag_name(path), names);
@@ -122,6 +123,17 @@ class Reader {
       if (hint.empty() && name.substr(name.rfind('.') + 1) == path.substr(path.rfind('.') + 1))
         hint = " (did you mean '" + flag_name(name) + "'?)";
     throw usage_error("unknown flag " + shown + hint);
+  }
+
+  /// A name without its section, where only one section has it: "max_steps" is "run.max_steps".
+  std::string whole_path(const std::string& name) const {
+    std::string found;
+    for (const auto& [path, type] : fields_) {
+      if (!path.ends_with("." + name)) continue;
+      if (!found.empty()) return "";
+      found = path;
+    }
+    return found;
   }
 
   void add(const std::string& path, const std::string& shown, const std::string& value) {

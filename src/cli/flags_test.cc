@@ -84,7 +84,8 @@ TEST(Flags, ListsTakeWholeItems) {
 
 TEST(Flags, Mistakes) {
   expect_part(error_of("model", {"m", "--max-tokn=5"}), "unknown flag --max-tokn (did you mean '--max-tokens'?)");
-  expect_part(error_of("model", {"m", "--lr=5"}), "unknown flag --lr (did you mean '--optim.lr'?)");
+  expect_part(error_of("model", {"m", "--data.lr=5"}), "unknown flag --data.lr (did you mean '--optim.lr'?)");
+  EXPECT_EQ(read("model", {"m", "--lr=5"}).optim.lr, 5) << "a section may be left out where the name is clear";
   expect_part(error_of("model", {"m", "-j"}), "unknown flag -j");
   expect_part(error_of("model", {"m", "--json", "--json"}), "--json is given twice");
   expect_part(error_of("model", {"m", "--model=n"}), "is given twice");
