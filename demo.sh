@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-step() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+step() { if [[ -t 1 && -z ${NO_COLOR:-} ]]; then printf '\n\033[1m%s\033[0m\n' "$*"; else printf '\n%s\n' "$*"; fi; }
 
 step "1. Packages"
 tools/install_deps.sh
@@ -17,17 +17,12 @@ said=$(cmake --preset release 2>&1) || { echo "$said" >&2; exit 1; }
 ninja -C build/release -j "$(nproc)" espalier_cli
 espalier=build/release/espalier
 
-# The text: Python's standard library, in source. Where it is thin, installed documentation and Perl's manual fill up.
 step "3. Text to tokens"
-text=()
-for folder in /usr/lib/python3.[0-9]* /usr/share/perl/5.* /usr/share/doc /usr/share/common-licenses; do
-  [[ ! -d $folder ]] || text+=("$folder")
-done
 data=runs/demo-data
-if [[ -e $data/tokenizer.json ]]; then
+if [[ -e $data/prepare.json ]]; then
   echo "$data is there already."
 else
-  "$espalier" prepare "${text[@]}" --out $data
+  "$espalier" prepare /usr/lib/python3.[0-9]* --include .py --vocab-size 2048 --out $data
 fi
 
 step "4. Train"

@@ -12,6 +12,7 @@ namespace espalier {
 namespace {
 
 constexpr double kRedrawS = 0.1, kPlainS = 10, kPlainShare = 0.1, kPlainLeastS = 2;
+constexpr const char* kSeconds = "s";  // work that runs for a set time: its rate says nothing
 constexpr int kBarMin = 8, kBarMax = 30;
 
 }  // namespace
@@ -103,7 +104,7 @@ std::string ProgressBar::live_line(double now) const {
   if (total_ > 0) parts.push_back({fmt::format("{:3.0f}%", 100 * share), 9});
   parts.push_back({total_ > 0 ? fmt::format("{}/{} {}", human_count(double(done_)), human_count(double(total_)), unit_)
                               : fmt::format("{} {}", human_count(double(done_)), unit_), 3});
-  if (rate > 0) parts.push_back({fmt::format("{} {}/s", human_count(rate), unit_), 4});
+  if (rate > 0 && unit_ != kSeconds) parts.push_back({fmt::format("{} {}/s", human_count(rate), unit_), 4});
   if (!active_)
     parts.push_back({human_duration(elapsed), 5});
   else if (total_ > 0 && left_s(now) >= 0 && done_ < total_)
@@ -135,7 +136,8 @@ std::string ProgressBar::plain_line(double now, bool last) const {
   else line += " " + human_count(double(done_));
   line += " " + unit_;
   if (last) line += " in " + human_duration(elapsed);
-  if (mean > 0) line += fmt::format(", {} {}/s", human_count(last || rate_ == 0 ? mean : rate_), unit_);
+  if (mean > 0 && unit_ != kSeconds)
+    line += fmt::format(", {} {}/s", human_count(last || rate_ == 0 ? mean : rate_), unit_);
   if (!last && total_ > 0 && left_s(now) >= 0) line += fmt::format(", {} left", human_duration(left_s(now)));
   if (!note_.empty()) line += ", " + note_;
   return line;

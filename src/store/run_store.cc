@@ -60,6 +60,15 @@ std::string text_at(sqlite3_stmt* row, int column) {
   return text ? std::string(text, size_t(sqlite3_column_bytes(row, column))) : "";
 }
 
+std::string immutable_uri(const std::string& path) {
+  std::string uri = "file:";
+  for (const char c : path) {
+    if (c == '%' || c == '?' || c == '#') uri += fmt::format("%{:02X}", int(c));
+    else uri += c;
+  }
+  return uri + "?immutable=1";
+}
+
 std::string_view host_name(char (&name)[256]) {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
@@ -141,9 +150,9 @@ struct RunStore::State {
     maybe_commit();
   }
 
-  void open(int flags, int wait_ms) {
+  void open(const std::string& name, int flags, int wait_ms) {
     sqlite3* handle = nullptr;
-    const int status = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
+    const int status = sqlite3_open_v2(name.c_str(), &handle, flags, nullptr);
     db.reset(handle);
     check(status, "opening");
     sqlite3_busy_timeout(handle, wait_ms);
@@ -172,7 +181,7 @@ RunStore::~RunStore() = default;
 RunStore RunStore::open(const std::string& path, int wait_ms) {
   auto state = std::make_unique<State>();
   state->path = path;
-  state->open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, wait_ms);
+  state->open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, wait_ms);
   return RunStore(std::move(state));
 }
 
@@ -180,7 +189,12 @@ RunStore RunStore::open_existing(const std::string& path, int wait_ms) {
   if (::access(path.c_str(), F_OK) != 0) throw errno_error("opening " + path);
   auto state = std::make_unique<State>();
   state->path = path;
-  state->open(SQLITE_OPEN_READONLY, wait_ms);
+  // A reader, too, needs the shared index beside the file and takes it away again. Where nothing can be written, the
+  // file cannot change either and is read as it is.
+  if (::access(path.c_str(), W_OK) == 0)
+    state->open(path, SQLITE_OPEN_READWRITE, wait_ms);
+  else
+    state->open(immutable_uri(path), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, wait_ms);
   return RunStore(std::move(state));
 }
 

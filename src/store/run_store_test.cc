@@ -73,6 +73,15 @@ TEST_F(RunStoreTest, KeepsWhatIsLogged) {
   EXPECT_EQ(store.runs()[0].status, "finished");
 }
 
+TEST_F(RunStoreTest, NobodyLeavesFilesBehind) {
+  {
+    RunStore store = RunStore::open(path_);
+    store.begin_run("");
+  }
+  EXPECT_EQ(RunStore::open_existing(path_).runs().size(), 1u);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+}
+
 TEST_F(RunStoreTest, ResumeForgetsWhatWillBeRepeated) {
   RunStore store = RunStore::open(path_);
   store.begin_run("a");
