@@ -6,6 +6,7 @@
 //   dQ += dS K                       [queries, D], for which dS alone is turned
 // dK and dV are complete within the task; dQ gathers a part a chunk, and the parts are added in order: the bits do not
 // depend on the threads. Pairs of panels that the mask hides wholly are never computed. Q is scaled when it is packed.
+// With many heads and sequences there is one chunk, and a task packs for itself, into memory that stays in its cache.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -71,36 +72,48 @@ struct KeyPack {
   float *k_keys, *v_keys, *k_columns;
 };
 
+/// One key/value head of one sequence with its query heads, and the memory for what is packed of them.
+struct Group {
+  int64_t sequence, kv_head;
+  float* memory;
+};
+
 struct Backward {
   const AttentionBackwardArgs& args;
-  int64_t D, T, chunks;
-  float *query_packs = nullptr, *key_packs = nullptr, *dq_parts = nullptr, *workspaces = nullptr;
+  int64_t D, T, heads, chunks;  ///< heads: query heads of a group
 
-  explicit Backward(const AttentionBackwardArgs& a) : args(a), D(a.shape.head_size), T(a.shape.rows) {
-    const int64_t tasks = std::max<int64_t>(1, a.shape.sequences * a.shape.kv_heads);
-    chunks = std::clamp<int64_t>(ceil_div(kTasksWanted, tasks), 1, std::min(kMostChunks, ceil_div(T, kTileKeys)));
+  explicit Backward(const AttentionBackwardArgs& a)
+      : args(a), D(a.shape.head_size), T(a.shape.rows), heads(a.shape.heads / a.shape.kv_heads) {
+    chunks = std::clamp<int64_t>(ceil_div(kTasksWanted, groups()), 1, std::min(kMostChunks, ceil_div(T, kTileKeys)));
   }
 
-  int64_t group() const { return args.shape.heads / args.shape.kv_heads; }
+  int64_t groups() const { return args.shape.sequences * args.shape.kv_heads; }
+  Group group(int64_t index, float* memory) const {
+    return {index / args.shape.kv_heads, index % args.shape.kv_heads, memory};
+  }
   int64_t query_pack_size() const { return 2 * aligned(padded_queries() * D) + 2 * aligned(T * D) + aligned(T); }
   int64_t key_pack_size() const { return 2 * padded_keys() * D + column_panels() * T * kPanelColumns; }
+  int64_t group_size() const {
+    return key_pack_size() + heads * (query_pack_size() + chunks * aligned(T * D));
+  }
   int64_t padded_queries() const { return ceil_div(T, kPanelRows) * kPanelRows; }
   int64_t padded_keys() const { return ceil_div(T, kPanelColumns) * kPanelColumns; }
   int64_t column_panels() const { return ceil_div(D, kPanelColumns); }
 
-  QueryPack queries_of(int64_t sequence, int64_t head) const {
-    Carver carve{query_packs + (sequence * args.shape.heads + head) * query_pack_size()};
+  KeyPack keys_of(const Group& g) const {
+    return {g.memory, g.memory + padded_keys() * D, g.memory + 2 * padded_keys() * D};
+  }
+  QueryPack queries_of(const Group& g, int64_t head) const {
+    Carver carve{g.memory + key_pack_size() + head * query_pack_size()};
     const int64_t panels = padded_queries() * D;
     return {carve.take(panels), carve.take(panels), carve.take(T * D), carve.take(T * D), carve.take(T)};
   }
-  KeyPack keys_of(int64_t sequence, int64_t kv_head) const {
-    float* k = key_packs + (sequence * args.shape.kv_heads + kv_head) * key_pack_size();
-    return {k, k + padded_keys() * D, k + 2 * padded_keys() * D};
+  /// The part of dQ that a chunk gathers [T, D].
+  float* dq_part(const Group& g, int64_t head, int64_t chunk) const {
+    return g.memory + key_pack_size() + heads * query_pack_size() + (head * chunks + chunk) * aligned(T * D);
   }
-  /// The part of dQ that chunk c gathers [T, D].
-  float* dq_part(int64_t sequence, int64_t head, int64_t chunk) const {
-    return dq_parts + ((sequence * args.shape.heads + head) * chunks + chunk) * aligned(T * D);
-  }
+  /// Where a head of the group begins in q, out, dout and dq.
+  int64_t query_column(const Group& g, int64_t head) const { return (g.kv_head * heads + head) * D; }
   /// Keys of a chunk, whole tiles. Under a causal mask an equal share of the pairs: key j is seen by T - j queries.
   int64_t chunk_begin(int64_t chunk) const {
     const double left = std::sqrt(1 - double(chunk) / double(chunks));
@@ -108,13 +121,13 @@ struct Backward {
   }
 
   template <class T_>
-  void pack_queries(int64_t sequence, int64_t head) const;
+  void pack_queries(const Group& g, int64_t head) const;
   template <class T_>
-  void pack_keys(int64_t sequence, int64_t kv_head) const;
+  void pack_keys(const Group& g) const;
   template <class T_>
-  void run_chunk(int64_t sequence, int64_t kv_head, int64_t chunk, Workspace work) const;
+  void run_chunk(const Group& g, int64_t chunk, Workspace work) const;
   template <class T_>
-  void write_dq(int64_t sequence, int64_t head) const;
+  void write_dq(const Group& g, int64_t head) const;
 };
 
 /// Queries [begin, end) of one head against keys [key, key_end): the block at work.
@@ -130,15 +143,15 @@ struct Block {
 };
 
 template <class T_>
-void Backward::pack_queries(int64_t sequence, int64_t head) const {
-  const QueryPack to = queries_of(sequence, head);
-  const int64_t row = sequence * T;
-  const auto source = [&](const ConstMat& m) { return m.row<T_>(row) + head * D; };
+void Backward::pack_queries(const Group& g, int64_t head) const {
+  const QueryPack to = queries_of(g, head);
+  const int64_t row = g.sequence * T, column = query_column(g, head);
+  const auto source = [&](const ConstMat& m) { return m.row<T_>(row) + column; };
   pack_columns(source(args.q), args.q.stride, D, T, to.q, D);
   pack_columns(source(args.dout), args.dout.stride, D, T, to.dout, D);
   for (int64_t i = 0; i < T; ++i) {
     float* q = to.q + i * D;
-    const T_* out = args.out.row<T_>(row + i) + head * D;
+    const T_* out = args.out.row<T_>(row + i) + column;
     const float* dout = to.dout + i * D;
     to.delta[i] = sum_vectors<1>(D, [&](int64_t d, auto lanes, V* sums) HWY_ATTR {
       store(q + d, hn::Mul(load(q + d, lanes), splat(args.shape.scale)), lanes);
@@ -153,10 +166,10 @@ void Backward::pack_queries(int64_t sequence, int64_t head) const {
 }
 
 template <class T_>
-void Backward::pack_keys(int64_t sequence, int64_t kv_head) const {
-  const KeyPack to = keys_of(sequence, kv_head);
-  const T_* k = args.k.row<T_>(sequence * T) + kv_head * D;
-  const T_* v = args.v.row<T_>(sequence * T) + kv_head * D;
+void Backward::pack_keys(const Group& g) const {
+  const KeyPack to = keys_of(g);
+  const T_* k = args.k.row<T_>(g.sequence * T) + g.kv_head * D;
+  const T_* v = args.v.row<T_>(g.sequence * T) + g.kv_head * D;
   for (int64_t j = 0; j < T; j += kPanelColumns) {
     const int64_t keys = std::min(kPanelColumns, T - j);
     pack_rows(k + j * args.k.stride, args.k.stride, keys, D, to.k_keys + j * D, kPanelColumns);
@@ -249,73 +262,91 @@ void write_keys(const float* sums, int64_t D, int64_t keys, float* rows, T_* dst
 }
 
 template <class T_>
-void Backward::run_chunk(int64_t sequence, int64_t kv_head, int64_t chunk, Workspace work) const {
-  const int64_t row = sequence * T, begin = chunk_begin(chunk), end = chunk_begin(chunk + 1);
+void Backward::run_chunk(const Group& g, int64_t chunk, Workspace work) const {
+  const int64_t row = g.sequence * T, begin = chunk_begin(chunk), end = chunk_begin(chunk + 1);
   const int32_t* first_key = args.shape.first_key + row;
-  for (int64_t h = kv_head * group(); h < (kv_head + 1) * group(); ++h)
-    std::fill_n(dq_part(sequence, h, chunk), T * D, 0.0f);
+  for (int64_t h = 0; h < heads; ++h) std::fill_n(dq_part(g, h, chunk), T * D, 0.0f);
   for (int64_t key = begin; key < end; key += kTileKeys) {
     const int64_t key_end = std::min(key + kTileKeys, end);
     std::fill_n(work.dk, kTileKeys * D, 0.0f);
     std::fill_n(work.dv, kTileKeys * D, 0.0f);
-    for (int64_t h = kv_head * group(); h < (kv_head + 1) * group(); ++h)
+    for (int64_t h = 0; h < heads; ++h)
       for (int64_t i = key / kBlockQueries * kBlockQueries; i < T; i += kBlockQueries) {
         const int64_t i_end = std::min(i + kBlockQueries, T);
         if (*std::min_element(first_key + i, first_key + i_end) >= key_end) continue;
-        const Block block{queries_of(sequence, h), keys_of(sequence, kv_head), i, i_end, key, key_end, first_key,
-                          args.lse.row<float>(h) + row, dq_part(sequence, h, chunk)};
+        const float* lse = args.lse.row<float>(g.kv_head * heads + h) + row;
+        const Block block{queries_of(g, h), keys_of(g), i, i_end, key, key_end, first_key, lse, dq_part(g, h, chunk)};
         score(block, D, work);
         differentiate(block, work);
         add_to_keys(block, D, work);
         add_to_queries(block, D, T, work);
       }
-    const int64_t column = kv_head * D;
+    const int64_t column = g.kv_head * D;
     write_keys(work.dk, D, key_end - key, work.rows, args.dk.row<T_>(row + key) + column, args.dk.stride);
     write_keys(work.dv, D, key_end - key, work.rows, args.dv.row<T_>(row + key) + column, args.dv.stride);
   }
 }
 
 template <class T_>
-void Backward::write_dq(int64_t sequence, int64_t head) const {
+void Backward::write_dq(const Group& g, int64_t head) const {
   for (int64_t i = 0; i < T; ++i) {
-    T_* to = args.dq.row<T_>(sequence * T + i) + head * D;
+    T_* to = args.dq.row<T_>(g.sequence * T + i) + query_column(g, head);
     for_vectors(D, [&](int64_t d, auto lanes) HWY_ATTR {
-      V sum = load(dq_part(sequence, head, 0) + i * D + d, lanes);
+      V sum = load(dq_part(g, head, 0) + i * D + d, lanes);
       for (int64_t chunk = 1; chunk < chunks && chunk_begin(chunk) <= i; ++chunk)
-        sum = hn::Add(sum, load(dq_part(sequence, head, chunk) + i * D + d, lanes));
+        sum = hn::Add(sum, load(dq_part(g, head, chunk) + i * D + d, lanes));
       store(to + d, hn::Mul(sum, splat(args.shape.scale)), lanes);
     });
   }
 }
 
+/// A task a group, from packing to dQ.
+template <class T_>
+void run_groups(Context& ctx, const Backward& backward) {
+  const int64_t work_size = Workspace::size(backward.D), group_size = backward.group_size();
+  Carver carve{scratch(ctx).get<float>(Slot::kAttention, ctx.pool.size() * (group_size + work_size))};
+  float* packs = carve.take(ctx.pool.size() * group_size);
+  float* workspaces = carve.take(ctx.pool.size() * work_size);
+  ctx.pool.parallel_for(backward.groups(), [&](int64_t task, int worker) {
+    const Group group = backward.group(task, packs + worker * group_size);
+    for (int64_t h = 0; h < backward.heads; ++h) backward.pack_queries<T_>(group, h);
+    backward.pack_keys<T_>(group);
+    backward.run_chunk<T_>(group, 0, {workspaces + worker * work_size, backward.D});
+    for (int64_t h = 0; h < backward.heads; ++h) backward.write_dq<T_>(group, h);
+  });
+}
+
+/// A task a chunk; what is packed is shared.
+template <class T_>
+void run_chunks(Context& ctx, const Backward& backward) {
+  const int64_t work_size = Workspace::size(backward.D), group_size = backward.group_size();
+  const int64_t groups = backward.groups(), heads = backward.heads;
+  Carver carve{scratch(ctx).get<float>(Slot::kAttention, groups * group_size + ctx.pool.size() * work_size)};
+  float* packs = carve.take(groups * group_size);
+  float* workspaces = carve.take(ctx.pool.size() * work_size);
+  const auto group = [&](int64_t index) { return backward.group(index, packs + index * group_size); };
+
+  ctx.pool.parallel_for(groups * (heads + 1), [&](int64_t task, int) {
+    if (task % (heads + 1) < heads)
+      backward.pack_queries<T_>(group(task / (heads + 1)), task % (heads + 1));
+    else
+      backward.pack_keys<T_>(group(task / (heads + 1)));
+  });
+  ctx.pool.parallel_for(groups * backward.chunks, [&](int64_t task, int worker) {
+    backward.run_chunk<T_>(group(task % groups), task / groups, {workspaces + worker * work_size, backward.D});
+  });
+  ctx.pool.parallel_for(groups * heads,
+                        [&](int64_t task, int) { backward.write_dq<T_>(group(task / heads), task % heads); });
+}
+
 template <class T_>
 void run(Context& ctx, const AttentionBackwardArgs& args) {
-  const AttentionShape& shape = args.shape;
-  Backward backward(args);
-  const int64_t heads = shape.sequences * shape.heads, kv_heads = shape.sequences * shape.kv_heads;
-  const int64_t work_size = Workspace::size(backward.D);
-  const int64_t dq_size = heads * backward.chunks * aligned(backward.T * backward.D);
-  Carver carve{scratch(ctx).get<float>(Slot::kAttention, heads * backward.query_pack_size() +
-                                                             kv_heads * backward.key_pack_size() + dq_size +
-                                                             ctx.pool.size() * work_size)};
-  backward.query_packs = carve.take(heads * backward.query_pack_size());
-  backward.key_packs = carve.take(kv_heads * backward.key_pack_size());
-  backward.dq_parts = carve.take(dq_size);
-  backward.workspaces = carve.take(ctx.pool.size() * work_size);
-
-  ctx.pool.parallel_for(heads + kv_heads, [&](int64_t task, int) {
-    if (task < heads)
-      backward.pack_queries<T_>(task / shape.heads, task % shape.heads);
-    else
-      backward.pack_keys<T_>((task - heads) / shape.kv_heads, (task - heads) % shape.kv_heads);
-  });
-  ctx.pool.parallel_for(kv_heads * backward.chunks, [&](int64_t task, int worker) {
-    const int64_t head = task % kv_heads;
-    backward.run_chunk<T_>(head / shape.kv_heads, head % shape.kv_heads, task / kv_heads,
-                           {backward.workspaces + worker * work_size, backward.D});
-  });
-  ctx.pool.parallel_for(
-      heads, [&](int64_t task, int) { backward.write_dq<T_>(task / shape.heads, task % shape.heads); });
+  if (args.shape.sequences == 0 || args.shape.rows == 0) return;
+  const Backward backward(args);
+  if (backward.chunks == 1)
+    run_groups<T_>(ctx, backward);
+  else
+    run_chunks<T_>(ctx, backward);
 }
 
 void run_any(Context& ctx, const AttentionBackwardArgs& args) {
