@@ -2,6 +2,8 @@
 //   S^T = K Q^T   [keys, queries]: panels of keys times the panel of queries
 //   P^T = exp(S^T - max over keys), lane by lane: no sum across a vector is ever needed
 //   O^T = V^T P^T [D, queries]: P^T is already the panel that this product wants
+// K and V are packed once a key/value head: first, for all tasks, or, with many heads and sequences, by the task that
+// takes all tiles of a head, into memory that stays in its cache.
 // Keys come in blocks; from the second on, what was summed so far is rescaled to the new maximum (online softmax).
 #include <cmath>
 
@@ -21,11 +23,15 @@ namespace espalier {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// Keys of a block: its scores fill a part of the second cache.
-constexpr int64_t kBlockKeys = (1024 + kPanelRows - 1) / kPanelRows * kPanelRows;
+/// Keys of a block: its scores fill a part of the first cache.
+constexpr int64_t kBlockKeys = (192 + kPanelRows - 1) / kPanelRows * kPanelRows;
 /// Stands for minus infinity, so that differences of two such are not NaN. What a query sums up before its first
 /// visible key is wiped out by exp(kHidden - score) = 0 at that key.
 constexpr float kHidden = -1e30f;
+/// With as many key/value heads (of all sequences) each is one task.
+constexpr int64_t kGroupsWanted = 32;
+
+constexpr int64_t aligned(int64_t n) { return (n + 15) / 16 * 16; }
 
 /// One worker's memory.
 struct Workspace {
@@ -49,44 +55,53 @@ struct TileState {
   int64_t least_first, most_first;  ///< of `first`
 };
 
-struct Forward {
-  const AttentionForwardArgs& args;
-  float *packed_k, *packed_v, *workspaces;
-
-  int64_t head_size() const { return args.shape.head_size; }
-  int64_t key_panels() const { return (args.shape.rows + kPanelRows - 1) / kPanelRows; }
-  /// K of a sequence and head in panels of kPanelRows keys; V as rows of D numbers.
-  float* k_of(int64_t sequence, int64_t kv_head) const {
-    return packed_k + (sequence * args.shape.kv_heads + kv_head) * key_panels() * kPanelRows * head_size();
-  }
-  float* v_of(int64_t sequence, int64_t kv_head) const {
-    return packed_v + (sequence * args.shape.kv_heads + kv_head) * args.shape.rows * head_size();
-  }
-
-  template <class T>
-  void pack(int64_t sequence, int64_t kv_head, int64_t panel, int64_t panels) const;
-  TileState start_tile(int64_t sequence, int64_t begin) const;
-  template <class T>
-  void run_tile(int64_t sequence, int64_t head, int64_t begin, Workspace work) const;
-  template <class T>
-  void write_tile(const TileState& tile, int64_t sequence, int64_t head, Workspace work) const;
+/// One key/value head of one sequence, and the memory for what is packed of it.
+struct Group {
+  int64_t sequence, kv_head;
+  float* memory;
 };
 
-template <class T>
-void Forward::pack(int64_t sequence, int64_t kv_head, int64_t panel, int64_t panels) const {
-  const int64_t D = head_size(), T_ = args.shape.rows;
-  for (int64_t p = panel; p < panel + panels; ++p) {
-    const int64_t key = p * kPanelRows, keys = std::min(kPanelRows, T_ - key), row = sequence * T_ + key;
-    pack_rows(args.k.row<T>(row) + kv_head * D, args.k.stride, keys, D, k_of(sequence, kv_head) + key * D, keys);
-    pack_columns(args.v.row<T>(row) + kv_head * D, args.v.stride, D, keys, v_of(sequence, kv_head) + key * D, D);
+struct Forward {
+  const AttentionForwardArgs& args;
+  int64_t D, T, heads;  ///< heads: query heads of a group
+
+  explicit Forward(const AttentionForwardArgs& a)
+      : args(a), D(a.shape.head_size), T(a.shape.rows), heads(a.shape.heads / a.shape.kv_heads) {}
+
+  int64_t groups() const { return args.shape.sequences * args.shape.kv_heads; }
+  Group group(int64_t index, float* memory) const {
+    return {index / args.shape.kv_heads, index % args.shape.kv_heads, memory};
+  }
+  int64_t key_panels() const { return (T + kPanelRows - 1) / kPanelRows; }
+  int64_t tiles() const { return (T + kPanelColumns - 1) / kPanelColumns; }
+  int64_t group_size() const { return aligned(key_panels() * kPanelRows * D) + aligned(T * D); }
+  /// K in panels of kPanelRows keys; V as rows of D numbers.
+  float* k_of(const Group& g) const { return g.memory; }
+  float* v_of(const Group& g) const { return g.memory + aligned(key_panels() * kPanelRows * D); }
+
+  template <class T_>
+  void pack(const Group& g, int64_t panel, int64_t end) const;
+  TileState start_tile(int64_t sequence, int64_t begin) const;
+  template <class T_>
+  void run_tile(const Group& g, int64_t head, int64_t begin, Workspace work) const;
+  template <class T_>
+  void write_tile(const Group& g, int64_t head, const TileState& tile, Workspace work) const;
+};
+
+template <class T_>
+void Forward::pack(const Group& g, int64_t panel, int64_t end) const {
+  for (int64_t p = panel; p < end; ++p) {
+    const int64_t key = p * kPanelRows, keys = std::min(kPanelRows, T - key), row = g.sequence * T + key;
+    pack_rows(args.k.row<T_>(row) + g.kv_head * D, args.k.stride, keys, D, k_of(g) + key * D, keys);
+    pack_columns(args.v.row<T_>(row) + g.kv_head * D, args.v.stride, D, keys, v_of(g) + key * D, D);
   }
 }
 
 TileState Forward::start_tile(int64_t sequence, int64_t begin) const {
   TileState tile;
   tile.begin = begin;
-  tile.queries = std::min(kPanelColumns, args.shape.rows - begin);
-  const int32_t* first_key = args.shape.first_key + sequence * args.shape.rows + begin;
+  tile.queries = std::min(kPanelColumns, T - begin);
+  const int32_t* first_key = args.shape.first_key + sequence * T + begin;
   tile.least_first = tile.most_first = first_key[0];
   for (int64_t i = 0; i < kPanelColumns; ++i) {
     const int64_t first = first_key[std::min(i, tile.queries - 1)];  // lanes without a query repeat the last
@@ -100,23 +115,32 @@ TileState Forward::start_tile(int64_t sequence, int64_t begin) const {
   return tile;
 }
 
-/// Hides what the queries do not see in scores of keys [key, end), and raises the maxima.
-void mask_and_raise(TileState& tile, float* scores, int64_t key, int64_t end) {
-  for (int64_t half = 0; half < kPanelColumns; half += kLanes) {
-    const V first = load(tile.first + half, Whole()), self = load(tile.self + half, Whole());
-    V top = load(tile.top + half, Whole());
-    float* s = scores + half;
-    for (int64_t j = key; j < end; ++j, s += kPanelColumns) {
+/// Raises the maxima to the scores of keys [key, end), of which `masked` hides what the queries do not see.
+void raise(TileState& tile, float* scores, int64_t key, int64_t end, bool masked) {
+  V top[2] = {load(tile.top, Whole()), load(tile.top + kLanes, Whole())};
+  for (int64_t j = key; j < end; ++j, scores += kPanelColumns)
+    for (int half = 0; half < 2; ++half) {
+      float* s = scores + half * kLanes;
       V score = load(s, Whole());
-      if (j < tile.most_first || j > tile.begin) {
+      if (masked) {
+        const V first = load(tile.first + half * kLanes, Whole()), self = load(tile.self + half * kLanes, Whole());
         const V at = splat(float(j));
         score = hn::IfThenElse(hn::And(hn::Ge(at, first), hn::Le(at, self)), score, splat(kHidden));
         store(s, score, Whole());
       }
-      top = hn::Max(top, score);
+      top[half] = hn::Max(top[half], score);
     }
-    store(tile.top + half, top, Whole());
-  }
+  store(tile.top, top[0], Whole());
+  store(tile.top + kLanes, top[1], Whole());
+}
+
+/// The same for a block, most of which every query sees.
+void mask_and_raise(TileState& tile, float* scores, int64_t key, int64_t end) {
+  const int64_t all_see = std::clamp(tile.most_first, key, end), last_seen = std::clamp(tile.begin + 1, all_see, end);
+  const auto at = [&](int64_t j) { return scores + (j - key) * kPanelColumns; };
+  raise(tile, at(key), key, all_see, true);
+  raise(tile, at(all_see), all_see, last_seen, false);
+  raise(tile, at(last_seen), last_seen, end, true);
 }
 
 /// Scores to exp(score - top), and their totals.
@@ -146,23 +170,21 @@ void rescale(TileState& tile, const float* old_top, float* sums, int64_t d) {
   }
 }
 
-template <class T>
-void Forward::run_tile(int64_t sequence, int64_t head, int64_t begin, Workspace work) const {
-  const int64_t D = head_size(), kv_head = head / (args.shape.heads / args.shape.kv_heads);
-  TileState tile = start_tile(sequence, begin);
-  const T* q = args.q.row<T>(sequence * args.shape.rows + begin) + head * D;
+template <class T_>
+void Forward::run_tile(const Group& g, int64_t head, int64_t begin, Workspace work) const {
+  TileState tile = start_tile(g.sequence, begin);
+  const T_* q = args.q.row<T_>(g.sequence * T + begin) + head * D;
   pack_rows(q, args.q.stride, tile.queries, D, work.queries, kPanelColumns);
   for (int64_t i = 0; i < D * kPanelColumns; i += kLanes)
     store(work.queries + i, hn::Mul(load(work.queries + i, Whole()), splat(args.shape.scale)), Whole());
 
-  const float *k = k_of(sequence, kv_head), *v = v_of(sequence, kv_head);
   const int64_t end = begin + tile.queries;
   bool started = false;
   for (int64_t key = tile.least_first / kPanelRows * kPanelRows; key < end; key += kBlockKeys, started = true) {
     const int64_t block_end = std::min(key + kBlockKeys, end);
     for (int64_t j = key; j < block_end; j += kPanelRows) {
-      const int64_t rows = std::min(kPanelRows, args.shape.rows - j);
-      multiply_panels(rows, {k + j * D, rows, work.queries, D},
+      const int64_t rows = std::min(kPanelRows, T - j);
+      multiply_panels(rows, {k_of(g) + j * D, rows, work.queries, D},
                       {.c = work.scores + (j - key) * kPanelColumns, .stride = kPanelColumns});
     }
     alignas(64) float old_top[kPanelColumns];
@@ -172,21 +194,21 @@ void Forward::run_tile(int64_t sequence, int64_t head, int64_t begin, Workspace 
     exponentiate(tile, work.scores, block_end - key);
     const RowPanels columns{D};
     for (int64_t p = 0; p < columns.count; ++p)
-      multiply_panels(columns.height(p), {v + key * D + columns.begin(p), D, work.scores, block_end - key},
+      multiply_panels(columns.height(p), {v_of(g) + key * D + columns.begin(p), D, work.scores, block_end - key},
                       {.c = work.sums + columns.begin(p) * kPanelColumns, .stride = kPanelColumns,
                        .accumulate = started});
   }
-  write_tile<T>(tile, sequence, head, work);
+  write_tile<T_>(g, head, tile, work);
 }
 
-template <class T>
-void Forward::write_tile(const TileState& tile, int64_t sequence, int64_t head, Workspace work) const {
-  const int64_t D = head_size(), row = sequence * args.shape.rows + tile.begin;
+template <class T_>
+void Forward::write_tile(const Group& g, int64_t head, const TileState& tile, Workspace work) const {
+  const int64_t row = g.sequence * T + tile.begin;
   transpose(work.sums, kPanelColumns, D, tile.queries, work.out, D);
   for (int64_t i = 0; i < tile.queries; ++i) {
     const float share = 1 / tile.total[i];
     const float* from = work.out + i * D;
-    T* to = args.out.row<T>(row + i) + head * D;
+    T_* to = args.out.row<T_>(row + i) + head * D;
     for_vectors(D, [&](int64_t d, auto lanes) HWY_ATTR {
       store(to + d, hn::Mul(load(from + d, lanes), splat(share)), lanes);
     });
@@ -194,33 +216,53 @@ void Forward::write_tile(const TileState& tile, int64_t sequence, int64_t head, 
   }
 }
 
-template <class T>
-void run(Context& ctx, const AttentionForwardArgs& args) {
-  const AttentionShape& shape = args.shape;
-  const int64_t D = shape.head_size, groups = shape.sequences * shape.kv_heads;
-  Forward forward{args, nullptr, nullptr, nullptr};
-  const int64_t panels = forward.key_panels();
-  const int64_t k_size = groups * panels * kPanelRows * D, v_size = groups * shape.rows * D;
-  const auto aligned = [](int64_t n) { return (n + 15) / 16 * 16; };
-  const int64_t work_size = aligned(Workspace::size(D));
-  forward.packed_k = scratch(ctx).get<float>(Slot::kAttention, aligned(k_size) + aligned(v_size) +
-                                                                   work_size * ctx.pool.size());
-  forward.packed_v = forward.packed_k + aligned(k_size);
-  forward.workspaces = forward.packed_v + aligned(v_size);
+/// A task a group: it packs for itself.
+template <class T_>
+void run_groups(Context& ctx, const Forward& forward) {
+  const int64_t work_size = aligned(Workspace::size(forward.D)), group_size = forward.group_size();
+  float* packs = scratch(ctx).get<float>(Slot::kAttention, ctx.pool.size() * (group_size + work_size));
+  float* workspaces = packs + ctx.pool.size() * group_size;
+  ctx.pool.parallel_for(forward.groups(), [&](int64_t task, int worker) {
+    const Group group = forward.group(task, packs + worker * group_size);
+    const Workspace work(workspaces + worker * work_size, forward.D);
+    forward.pack<T_>(group, 0, forward.key_panels());
+    for (int64_t head = group.kv_head * forward.heads; head < (group.kv_head + 1) * forward.heads; ++head)
+      for (int64_t begin = 0; begin < forward.T; begin += kPanelColumns)
+        forward.run_tile<T_>(group, head, begin, work);
+  });
+}
+
+/// A task a tile of queries; what is packed is shared.
+template <class T_>
+void run_tiles(Context& ctx, const Forward& forward) {
+  const int64_t work_size = aligned(Workspace::size(forward.D)), group_size = forward.group_size();
+  const int64_t groups = forward.groups(), panels = forward.key_panels();
+  float* packs = scratch(ctx).get<float>(Slot::kAttention, groups * group_size + ctx.pool.size() * work_size);
+  float* workspaces = packs + groups * group_size;
+  const auto group = [&](int64_t index) { return forward.group(index, packs + index * group_size); };
 
   constexpr int64_t kPanelsATask = 8;
   const int64_t parts = (panels + kPanelsATask - 1) / kPanelsATask;
   ctx.pool.parallel_for(groups * parts, [&](int64_t task, int) {
-    const int64_t group = task / parts, panel = task % parts * kPanelsATask;
-    forward.pack<T>(group / shape.kv_heads, group % shape.kv_heads, panel, std::min(kPanelsATask, panels - panel));
+    const int64_t panel = task % parts * kPanelsATask;
+    forward.pack<T_>(group(task / parts), panel, std::min(panel + kPanelsATask, panels));
   });
   // The last tiles see the most keys: they go first, so that the threads finish together.
-  const int64_t tiles = (shape.rows + kPanelColumns - 1) / kPanelColumns, heads = shape.sequences * shape.heads;
+  const int64_t tiles = forward.tiles(), heads = groups * forward.heads;
   ctx.pool.parallel_for(heads * tiles, [&](int64_t task, int worker) {
-    const int64_t head = task % heads, tile = tiles - 1 - task / heads;
-    forward.run_tile<T>(head / shape.heads, head % shape.heads, tile * kPanelColumns,
-                        {forward.workspaces + worker * work_size, D});
+    const Group g = group(task % heads / forward.heads);
+    const int64_t head = g.kv_head * forward.heads + task % forward.heads, tile = tiles - 1 - task / heads;
+    forward.run_tile<T_>(g, head, tile * kPanelColumns, {workspaces + worker * work_size, forward.D});
   });
+}
+
+template <class T_>
+void run(Context& ctx, const AttentionForwardArgs& args) {
+  const Forward forward(args);
+  if (forward.groups() >= kGroupsWanted)
+    run_groups<T_>(ctx, forward);
+  else
+    run_tiles<T_>(ctx, forward);
 }
 
 void run_any(Context& ctx, const AttentionForwardArgs& args) {

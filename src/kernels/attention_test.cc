@@ -123,6 +123,14 @@ TEST_F(Attention, ForwardWithMasksAndSharedHeads) {
 
 TEST_F(Attention, ForwardOverSeveralBlocksOfKeys) { check_forward({1, 1100, 1, 1, 4}); }
 
+// Enough heads for a task each.
+TEST_F(Attention, ManyHeads) {
+  for (DType dtype : {DType::kF32, DType::kBF16}) {
+    check_forward({4, 40, 18, 9, 8, Mask::kDocuments, dtype});
+    check_backward({4, 40, 18, 9, 8, Mask::kDocuments, dtype});
+  }
+}
+
 TEST_F(Attention, BackwardForEveryLength) {
   for (int64_t rows : tails()) check_backward({1, rows, 2, 1, 8});
 }
