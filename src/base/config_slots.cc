@@ -45,19 +45,19 @@ const char* Slot::type() const {
   return kNames[target.index()];
 }
 
-std::string Slot::range() const {
+std::string Slot::range(int64_t int_guard, double guard) const {
   if (!choices.empty()) return fmt::format("{}", fmt::join(choices, " | "));
   if (std::holds_alternative<int64_t*>(target))
-    return range_text(int_min, int_max, int_min == kIntMin, int_max == kIntMax);
-  if (std::holds_alternative<double*>(target))
-    return range_text(min, max, min <= -kDoubleLimit, max >= kDoubleLimit);
+    return range_text(int_min, int_max, int_min == kIntMin, int_max >= int_guard);
+  if (std::holds_alternative<double*>(target)) return range_text(min, max, min <= -kDoubleLimit, max >= guard);
   return "";
 }
 
 std::string Slot::expected() const {
   if (!choices.empty()) return fmt::format("one of {}", fmt::join(choices, ", "));
   constexpr const char* kWords[] = {"true or false", "an integer", "a number", "a text", "a list of texts"};
-  return kWords[target.index()] + (range().empty() ? "" : ", " + range());
+  const std::string whole = range(kIntMax, kDoubleLimit);
+  return kWords[target.index()] + (whole.empty() ? "" : ", " + whole);
 }
 
 std::string Slot::value() const {

@@ -26,8 +26,9 @@ struct Slot {
   std::string path() const { return section.empty() ? name : section + "." + name; }
   /// "bool", "int", "number", "text", "list", "choice".
   const char* type() const;
-  /// "0 to 10", ">= 1", "a | b", or "".
-  std::string range() const;
+  /// "0 to 10", ">= 1", "a | b", or "". An upper bound beyond the guards is there to catch slips of the keyboard and is
+  /// not worth a reader's time.
+  std::string range(int64_t int_guard = int64_t{1} << 20, double guard = 1e6) const;
   /// What may stand here, for errors: "an integer, >= 1".
   std::string expected() const;
   /// The present value as TOML.

@@ -54,7 +54,8 @@ BenchResult run_prepare(Context& ctx, Progress& progress, const BenchOptions& op
     result.cells.push_back({fmt::format("{} threads", threads), median(rates)});
     if (threads == 1)
       result.notes = {fmt::format("{:.1f} MB in {} files to {} ids, whole command: reading, encoding "
-                                  "with a cold cache, writing", double(prepared.bytes) / 1e6, prepared.files, prepared.train.tokens)};
+                                  "with a cold cache, writing",
+                                  double(prepared.bytes) / 1e6, prepared.files, prepared.train.tokens)};
   }
   result.value = result.cells[0].value;
   result.fraction_of_limit = result.value / result.limit;
