@@ -18,8 +18,9 @@ namespace espalier {
 
 struct Decoder::Run {
   Tape& tape;
-  const Batch& batch;
-  const ForwardOptions& options;
+  // Copies: with recomputation the backward pass reads them when the caller's are gone.
+  Batch batch;
+  ForwardOptions options;
   ConstMat rope;
 
   /// Dropout's stream: no two sites of a model and no two micro-batches of a run share one.
