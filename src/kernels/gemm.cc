@@ -201,11 +201,12 @@ void Product::multiply_block(const Chunk& chunk, const Packed& rows, const Packe
 }
 
 void Product::multiply(const Chunk& chunk) const {
-  const int64_t wanted = kTasksAThread * ctx.pool.size(), panels = own().panels();
+  const int64_t threads = ctx.pool.size(), wanted = kTasksAThread * threads, panels = own().panels();
   const int64_t wide = shares_b() ? kPanelRows : kPanelColumns;
   const int64_t most = std::max<int64_t>(1, kBlockElements / (chunk.depth * wide));
   const int64_t block = std::clamp(panels / wanted, std::min(kFewestPanels, most), most);
-  const int64_t blocks = ceil_div(panels, block);
+  int64_t blocks = ceil_div(panels, block);
+  if (blocks > threads) blocks = std::min(panels, ceil_div(blocks, threads) * threads);  // equal shares
   const int64_t splits = std::clamp<int64_t>(ceil_div(wanted, blocks), 1, ceil_div(chunk.panels, 4));
   const int64_t block_size = ceil_div(block * wide * chunk.depth, 16) * 16;
   float* blocks_memory = scratch(ctx).get<float>(Slot::kGemm, block_size * ctx.pool.size());
