@@ -66,9 +66,33 @@ TEST_F(Gemm, SumsDeeperThanAChunk) {
   check_case({.m = 5, .n = 3, .k = 1025, .a_transposed = true, .accumulate = true});
 }
 
-TEST_F(Gemm, MoreRowsAndColumnsThanAChunk) {
-  check_case({.m = 3, .n = 2500, .k = 1024, .b_transposed = true});
-  check_case({.m = 2300, .n = 4, .k = 1001, .a_transposed = true, .accumulate = true});
+TEST_F(Gemm, ManyRowsOrColumns) {
+  check_case({.m = 3, .n = 2500, .k = 100, .b_transposed = true});
+  check_case({.m = 2300, .n = 4, .k = 101, .a_transposed = true, .accumulate = true});
+}
+
+// Too large for the reference, so against itself: an output has the same bits whatever is computed beside it. The
+// whole needs several chunks of the shared operand, its corner one.
+TEST_F(Gemm, CornerOfALargeProductHasTheSameBits) {
+  constexpr int64_t kSize = 2150, kDepth = 1100, kCorner = 90;
+  std::vector<float> a(kSize * kDepth), b(kSize * kDepth), whole(kSize * kSize), corner(kCorner * kCorner);
+  const Rng rng(11, Purpose::kTest, 1);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = rng.uniform(2 * i) - 0.5f, b[i] = rng.uniform(2 * i + 1) - 0.5f;
+  for (Isa isa : {Isa::kAvx2, Isa::kAvx3}) {
+    if (!isa_supported(isa)) continue;
+    Context ctx{three_, silent_log(), isa, {}};
+    GemmArgs args{.a = mat(a.data(), kSize, kDepth), .b = mat(b.data(), kSize, kDepth), .b_transposed = true,
+                  .c = mat(whole.data(), kSize, kSize)};
+    kernels(ctx).gemm(ctx, args);
+    args.a = sub_rows(args.a, kSize - kCorner, kCorner);
+    args.b = sub_rows(args.b, kSize - kCorner, kCorner);
+    args.c = mat(corner.data(), kCorner, kCorner);
+    kernels(ctx).gemm(ctx, args);
+    for (int64_t i = 0; i < kCorner; ++i)
+      ASSERT_EQ(std::memcmp(&corner[size_t(i * kCorner)], &whole[size_t((kSize - kCorner + i + 1) * kSize - kCorner)],
+                            kCorner * sizeof(float)), 0)
+          << isa_name(isa) << " row " << i;
+  }
 }
 
 // The processor's bf16 instruction, where it exists and whatever it is worth here. It rounds products and sums like
