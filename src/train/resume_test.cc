@@ -27,9 +27,7 @@ void expect_resume_is_exact(const std::string& family, int threads, int64_t stop
   change(parts.config);
   whole.train();
   const int64_t total = parts.config.run.max_steps;
-  // Stopped by an interrupt, not by max_steps: the schedule must not know.
-  int64_t left = stop;
-  parts.train({.interrupted = [&] { return left-- <= 0; }});
+  parts.train_until(stop);
   ASSERT_EQ(parts.newest().step(), stop);
   resumed.config = parts.config;
   resumed.config.run.max_steps = total;
@@ -72,12 +70,45 @@ TEST(Resume, KeepsTheGuardsMemoryAndTheBest) {
 TEST(Resume, TwiceIsStillExact) {
   TestRun whole, parts;
   whole.train();
-  for (const int64_t stop : {2, 3, 4}) {
-    int64_t left = stop;
-    parts.train({.interrupted = [&] { return left-- <= 0; }});
-  }
+  for (const int64_t stop : {2, 5, 9}) parts.train_until(stop);
   parts.train();
   expect_same(ending_of(whole).tensors, ending_of(parts).tensors);
+}
+
+// A step of many micro-batches takes long: Ctrl-C drops the step that it meets, and the resume does it again.
+TEST(Resume, IsExactWhenStoppedInTheMiddleOfAStep) {
+  TestRun whole, parts;
+  whole.config.data.accumulate = parts.config.data.accumulate = 5;
+  whole.train();
+  int64_t asked = 0;  // before each step and between its micro-batches: five times a step
+  parts.train({.interrupted = [&] { return ++asked > 6 * 5 + 3; }});
+  EXPECT_EQ(parts.newest().step(), 6);
+  parts.train();
+  expect_same(ending_of(whole).tensors, ending_of(parts).tensors);
+}
+
+TEST(Resume, KeepsTheBestCheckpointBeyondTheLast) {
+  TestRun run;
+  run.config.data.val = run.config.data.train;
+  run.config.run.keep_last = 1;
+  run.config.run.max_steps = 24;
+  run.config.optim.lr = 0.05;  // too high: the loss goes up again
+  run.config.optim.schedule = "constant";
+  const TrainOutcome outcome = run.train();
+  ASSERT_TRUE(outcome.best);
+  std::vector<int64_t> steps;
+  for (const CheckpointEntry& entry : find_checkpoints(run.config.run.out + "/checkpoints"))
+    steps.push_back(entry.step);
+  std::set<int64_t> expected = {outcome.best->step, 24};
+  EXPECT_EQ(steps, std::vector<int64_t>(expected.begin(), expected.end()));
+}
+
+TEST(Resume, KeepsThePrecisionThatAutoChoseAtTheStart) {
+  TestRun run;
+  run.config.compute.dtype = "bf16";
+  run.train_until(4);
+  run.config.compute.dtype = "auto";
+  EXPECT_EQ(run.trainer()->model().dtype(), DType::kBF16);
 }
 
 TEST(Resume, FallsBackToTheCheckpointBeforeADamagedOne) {

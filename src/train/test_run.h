@@ -49,6 +49,14 @@ struct TestRun {
   /// Trains to the end of the config.
   TrainOutcome train(TrainHooks hooks = {}) { return trainer(std::move(hooks))->run(); }
 
+  /// Trains until Ctrl-C comes after `stop` steps. The schedule does not know of it.
+  TrainOutcome train_until(int64_t stop) {
+    Trainer* self = nullptr;
+    const auto made = trainer({.interrupted = [&] { return self && self->state().step >= stop; }});
+    self = made.get();
+    return made->run();
+  }
+
   /// The newest checkpoint of the run folder.
   Checkpoint newest() {
     auto checkpoint = newest_valid_checkpoint(config.run.out + "/checkpoints", silent_log());

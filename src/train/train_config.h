@@ -29,8 +29,10 @@ struct RunConfig {
     f.field("out", out, "run folder: config, metrics, checkpoints and the model go there");
     f.field("seed", seed, "of starting weights and dropout", 0);
     f.field("max_steps", max_steps, "optimizer steps; 0: as many as max_minutes allows", 0, int64_t{1} << 40);
-    f.field("max_minutes", max_minutes, "stop after this time; 0: no limit. With max_steps = 0 the schedule follows it",
-            0, 1e7);
+    f.field(
+        "max_minutes", max_minutes,
+        "stop after so much training, resumed parts included; 0: no limit. With max_steps = 0 the schedule follows it",
+        0, 1e7);
     f.field("log_every", log_every, "steps between two points of the curves", 1);
     f.field("eval_every", eval_every, "steps between two losses on the validation shards; 0: never", 0);
     f.field("eval_batches", eval_batches, "batches of such a loss, always the same ones", 1, 1 << 20);

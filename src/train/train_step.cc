@@ -18,15 +18,16 @@ TrainStep::~TrainStep() = default;
 
 StepResult TrainStep::run(const TrainingBatch& batch, int64_t step, double rate_factor,
                           FunctionRef<void(size_t)> before_update) {
-  const double loss = forward_backward(batch, step);
-  return judge_and_update(loss, rate_factor, before_update);
+  const std::optional<double> loss = forward_backward(batch, step);
+  if (!loss) return {.finished = false};
+  return judge_and_update(*loss, rate_factor, before_update);
 }
 
 StepResult TrainStep::run(const TrainingBatch& batch, int64_t step, double rate_factor) {
   return run(batch, step, rate_factor, [](size_t) {});
 }
 
-double TrainStep::forward_backward(const TrainingBatch& batch, int64_t step) {
+std::optional<double> TrainStep::forward_backward(const TrainingBatch& batch, int64_t step) {
   const BatchShape& shape = batch.shape();
   const double scale = 1 / targets_of_all_ranks(batch);
   const Mesh& mesh = options_.mesh;
@@ -34,6 +35,7 @@ double TrainStep::forward_backward(const TrainingBatch& batch, int64_t step) {
   model_.zero_grads(ctx_);
   double sum = 0;
   for (int64_t i = 0; i < shape.micro_batches; ++i) {
+    if (i > 0 && options_.interrupted && options_.interrupted()) return std::nullopt;
     const ForwardOptions forward{
         .dropout = float(options_.dropout),
         .seed = options_.seed,

@@ -1,6 +1,8 @@
 // One step of training: micro-batches forward and backward, the guard, the clip, the update. Nothing of files, logs or
 // schedules: the loop (train/trainer.h) and the benchmarks share it. After two steps it allocates nothing.
 #pragma once
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,10 +19,12 @@ struct TrainStepOptions {
   double dropout = 0;
   uint64_t seed = 0;  ///< of dropout
   bool recompute = false;
-  double clip = 0;  ///< longest gradient; 0: any
+  double clip = 0;                    ///< longest gradient; 0: any
+  std::function<bool()> interrupted;  ///< asked between micro-batches, of which a step may have many; may be empty
 };
 
 struct StepResult {
+  bool finished = true;  ///< false: interrupted between two micro-batches; nothing was judged and nothing changed
   double loss = 0;       ///< mean over the step's targets
   double grad_norm = 0;  ///< before the clip
   Verdict verdict = Verdict::kGood;
@@ -36,8 +40,8 @@ class TrainStep {
   StepResult run(const TrainingBatch& batch, int64_t step, double rate_factor, FunctionRef<void(size_t)> before_update);
   StepResult run(const TrainingBatch& batch, int64_t step, double rate_factor);
 
-  /// The two halves of run().
-  double forward_backward(const TrainingBatch& batch, int64_t step);
+  /// The two halves of run(); the first gives nothing when interrupted.
+  std::optional<double> forward_backward(const TrainingBatch& batch, int64_t step);
   StepResult judge_and_update(double loss, double rate_factor, FunctionRef<void(size_t)> before_update);
 
   /// Names the first gradient that is not finite, or the first weight, with what it holds; for messages.

@@ -177,7 +177,7 @@ TEST(TrainStep, ARefusedStepChangesNothingAndNamesTheTensor) {
     };
     const std::vector<uint16_t> copies_before = copies();
 
-    const double loss = bench.step.forward_backward(loader.next(), 1);
+    const double loss = *bench.step.forward_backward(loader.next(), 1);
     Param* spoilt = bench.model.find("layers.1.ffn.up.weight");
     spoilt->grad.as<float>()[77] = std::numeric_limits<float>::quiet_NaN();
     StepResult result = bench.step.judge_and_update(loss, 1, [](size_t) { FAIL() << "an update began"; });

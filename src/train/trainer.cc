@@ -81,7 +81,8 @@ void Trainer::build() {
                                                        .dropout = c.model.dropout,
                                                        .seed = seed,
                                                        .recompute = c.compute.recompute,
-                                                       .clip = c.optim.clip});
+                                                       .clip = c.optim.clip,
+                                                       .interrupted = hooks_.interrupted});
   const BatchShape shape{.sequences = c.data.batch,
                          .context = c.data.context,
                          .micro_batches = c.data.accumulate,
@@ -100,7 +101,7 @@ void Trainer::build() {
 TrainOutcome Trainer::run() {
   begin();
   while (!done()) {
-    train_one_step();
+    if (!train_one_step()) break;
     if (every(config_.run.log_every)) log();
     const bool save_due = every(config_.run.save_every);
     if (evaluator_ && (every(config_.run.eval_every) || (save_due && config_.run.keep_best))) evaluate();
@@ -152,11 +153,14 @@ double Trainer::share_done_now() const {
   return std::min(1.0, trained_s() / (run.max_minutes * 60));
 }
 
-void Trainer::train_one_step() {
+/// False when it was interrupted: then it never happened.
+bool Trainer::train_one_step() {
   const Stopwatch watch;
   const TrainingBatch& batch = loader_->next();
   last_rate_ = rate_factor(config_.optim, state_.step, share_done_now());
-  last_ = step_->run(batch, state_.step, last_rate_, [this](size_t i) { saver_->before_update(i); });
+  const StepResult result = step_->run(batch, state_.step, last_rate_, [this](size_t i) { saver_->before_update(i); });
+  if (!result.finished) return false;
+  last_ = result;
   ++state_.step;
   state_.samples = loader_->cursor();
   ++interval_.steps;
@@ -164,6 +168,7 @@ void Trainer::train_one_step() {
   interval_.loader_stall_ms += loader_->stall_ms();
   if (saving_step_ >= 0) report_save_stall();
   if (last_.verdict != Verdict::kGood) refuse(last_);
+  return true;
 }
 
 void Trainer::refuse(const StepResult& result) {

@@ -59,7 +59,7 @@ class Trainer {
   void begin();
   bool done() const;
   double share_done_now() const;
-  void train_one_step();
+  bool train_one_step();
   void refuse(const StepResult& result);
   void report_save_stall();
   void log();

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/load.h"
+#include "text/tokenizer.h"
 #include "train/test_run.h"
 
 namespace espalier {
@@ -91,8 +92,7 @@ TEST(Trainer, EndsByTime) {
 
 TEST(Trainer, AnInterruptSavesAndSaysSo) {
   TestRun run;
-  int64_t left = 5;
-  const TrainOutcome outcome = run.train({.interrupted = [&] { return left-- <= 0; }});
+  const TrainOutcome outcome = run.train_until(5);
   EXPECT_TRUE(outcome.interrupted);
   EXPECT_EQ(outcome.steps, 5);
   EXPECT_EQ(run.newest().step(), 5);
@@ -145,6 +145,18 @@ TEST(Trainer, RefusesDataThatDoesNotBelongToTheModel) {
   expect_error(Code::kMismatch, "different tokenizers", [&] { run.trainer(); });
   run.config.data.val = run.folder / "nothing";
   expect_error(Code::kNotFound, "nothing", [&] { run.trainer(); });
+}
+
+TEST(Trainer, TheTokenizerOfTheDataGoesWithTheModel) {
+  const std::string golden = std::string(ESP_SOURCE_DIR) + "/tests/golden/tokenizer/gpt2.json";
+  const Tokenizer tokenizer = Tokenizer::load(golden);
+  const TestShards shards{.vocab = tokenizer.vocab_size(), .vocab_hash = tokenizer.vocab_hash()};
+  TestRun run("llama", 2, shards);
+  std::filesystem::copy(golden, run.folder / "data/tokenizer.json");
+  run.train();
+  EXPECT_EQ(Tokenizer::load(run.config.run.out + "/model").vocab_hash(), tokenizer.vocab_hash());
+  write_test_shards(run.folder / "data/a.tokens", {.vocab = shards.vocab, .vocab_hash = 77});
+  expect_error(Code::kMismatch, "another tokenizer", [&] { run.trainer(); });
 }
 
 TEST(Trainer, RefusesAModelThatDoesNotFit) {
