@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kBlockKeys = 256;
 /// Query heads at a time: their sums and weights share the loads of keys and values.
-constexpr int kTileQueries = 4;
+constexpr int kTileQueries = 4;  // as many as sum_each adds up
 /// With fewer rows times key heads than this, blocks are tasks of their own.
 constexpr int64_t kTasksWanted = 32;
 
@@ -43,17 +43,38 @@ void join(Part& all, const Part& next, int64_t D) {
   });
 }
 
+/// Scores of one query, four keys at a time.
+template <class T>
+void score_keys_once(const float* q, const T* k, int64_t k_stride, int64_t keys, int64_t D, float* scores) {
+  for (int64_t j = 0; j < keys; j += 4) {
+    const auto key = [&](int64_t i) { return k + std::min(j + i, keys - 1) * k_stride; };
+    const T *k0 = key(0), *k1 = key(1), *k2 = key(2), *k3 = key(3);
+    V s0 = hn::Zero(F32()), s1 = s0, s2 = s0, s3 = s0;
+    for_vectors(D, [&](int64_t d, auto lanes) HWY_ATTR {
+      const V query = load(q + d, lanes);
+      s0 = hn::MulAdd(query, load(k0 + d, lanes), s0);
+      s1 = hn::MulAdd(query, load(k1 + d, lanes), s1);
+      s2 = hn::MulAdd(query, load(k2 + d, lanes), s2);
+      s3 = hn::MulAdd(query, load(k3 + d, lanes), s3);
+    });
+    hn::StoreU(sum_each(s0, s1, s2, s3), F32x4(), scores + j);  // kBlockKeys is a multiple of four
+  }
+}
+
 /// Scores of kQueries queries (rows of q, D apart) and `keys` keys into scores[query][kBlockKeys].
 template <int kQueries, class T>
 void score_keys(const float* q, const T* k, int64_t k_stride, int64_t keys, int64_t D, float* scores) {
+  if (kQueries == 1) return score_keys_once(q, k, k_stride, keys, D, scores);
   for (int64_t j = 0; j < keys; ++j, k += k_stride) {
-    V sums[kQueries];
-    for (int i = 0; i < kQueries; ++i) sums[i] = hn::Zero(F32());
+    V sums[kTileQueries];
+    for (V& sum : sums) sum = hn::Zero(F32());
     for_vectors(D, [&](int64_t d, auto lanes) HWY_ATTR {
       const V key = load(k + d, lanes);
       for (int i = 0; i < kQueries; ++i) sums[i] = hn::MulAdd(load(q + i * D + d, lanes), key, sums[i]);
     });
-    for (int i = 0; i < kQueries; ++i) scores[i * kBlockKeys + j] = hn::GetLane(hn::SumOfLanes(F32(), sums[i]));
+    float each[4];
+    hn::StoreU(sum_each(sums[0], sums[1], sums[2], sums[3]), F32x4(), each);
+    for (int i = 0; i < kQueries; ++i) scores[i * kBlockKeys + j] = each[i];
   }
 }
 
@@ -118,10 +139,13 @@ struct Cached {
   /// The same for all queries of the unit.
   template <class T>
   void run_block(const Unit& u, int64_t block, Part* parts) const {
-    int64_t query = 0;
-    for (; query + kTileQueries <= group; query += kTileQueries)
-      run_tile<kTileQueries, T>(u, block, query, parts + query);
-    for (; query < group; ++query) run_tile<1, T>(u, block, query, parts + query);
+    using Tile = void (Cached::*)(const Unit&, int64_t, int64_t, Part*) const;
+    static constexpr Tile kTiles[] = {&Cached::run_tile<1, T>, &Cached::run_tile<2, T>, &Cached::run_tile<3, T>,
+                                      &Cached::run_tile<4, T>};
+    for (int64_t query = 0; query < group; query += kTileQueries) {
+      const int64_t count = std::min<int64_t>(group - query, kTileQueries);
+      (this->*kTiles[count - 1])(u, block, query, parts + query);
+    }
   }
 
   void write(const Unit& u, int64_t query, const Part& part) const {

@@ -17,7 +17,6 @@ HWY_BEFORE_NAMESPACE();
 namespace espalier {
 namespace HWY_NAMESPACE {
 
-using F32x4 = hn::FixedTag<float, 4>;
 using F32x8 = hn::FixedTag<float, 8>;
 
 template <class Tag>

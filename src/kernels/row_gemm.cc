@@ -54,8 +54,7 @@ struct PackedRows {
   template <class T>
   static PackedRows pack(const PlainRows<T>& rows, int64_t depth, float* memory) {
     for_vectors(depth, [&](int64_t k, auto lanes) HWY_ATTR {
-      for (int64_t j = 0; j < kTileW; ++j)
-        store(memory + k * kTileW + j * kLanes, rows.at(j, k, lanes), Whole());
+      for (int64_t j = 0; j < kTileW; ++j) store(memory + k * kTileW + j * kLanes, rows.at(j, k, lanes), Whole());
     });
     return {memory};
   }
@@ -82,13 +81,19 @@ HWY_NOINLINE void dot_tile(const RowGemmArgs& args, const Rows& rows, int64_t x_
       for (int j = 0; j < kW; ++j) sums[i][j] = hn::MulAdd(left, right[j], sums[i][j]);
     }
   });
+  const F32x4 four;
+  const float* bias = args.bias.empty() ? nullptr : args.bias.row<float>(0) + w_row;
 #pragma GCC unroll 8
-  for (int i = 0; i < kX; ++i)
-#pragma GCC unroll 8
-    for (int j = 0; j < kW; ++j) {
-      const float bias = args.bias.empty() ? 0 : args.bias.row<float>(0)[w_row + j];
-      args.y.row<float>(x_row + i)[w_row + j] = hn::GetLane(hn::SumOfLanes(F32(), sums[i][j])) + bias;
+  for (int i = 0; i < kX; ++i) {
+    float* y = args.y.row<float>(x_row + i) + w_row;
+    if constexpr (kW == kTileW) {
+      const auto total = sum_each(sums[i][0], sums[i][1], sums[i][2], sums[i][3]);
+      hn::StoreU(bias ? hn::Add(total, hn::LoadU(four, bias)) : total, four, y);
+    } else {
+      const V zero = hn::Zero(F32());
+      *y = hn::GetLane(sum_each(sums[i][0], zero, zero, zero)) + (bias ? *bias : 0);
     }
+  }
 }
 
 template <class Rows>

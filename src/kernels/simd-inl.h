@@ -149,6 +149,27 @@ HWY_INLINE float max_vectors(int64_t n, float lowest, const Value& value) {
   return hn::GetLane(hn::MaxOfLanes(F32(), hn::Max(hn::Max(a, b), hn::Max(c, d))));
 }
 
+/// The sums across four vectors, as four lanes. Each is added up in the same order, whatever stands beside it.
+using F32x4 = hn::FixedTag<float, 4>;
+HWY_INLINE hn::Vec<F32x4> sum_each(V a, V b, V c, V d) {
+  const F32 f32;
+  const hn::Repartition<double, F32> pairs;
+  const auto add_pairs = [&](V x, V y) HWY_ATTR {  // of each 128 bits: x0+x2, y0+y2, x1+x3, y1+y3
+    return hn::BitCast(pairs, hn::Add(hn::InterleaveLower(f32, x, y), hn::InterleaveUpper(f32, x, y)));
+  };
+  const auto ab = add_pairs(a, b), cd = add_pairs(c, d);
+  const V all = hn::Add(hn::BitCast(f32, hn::InterleaveLower(pairs, ab, cd)),
+                        hn::BitCast(f32, hn::InterleaveUpper(pairs, ab, cd)));
+  const hn::Half<F32> half;
+  const auto folded = hn::Add(hn::LowerHalf(half, all), hn::UpperHalf(half, all));
+#if HWY_TARGET == HWY_AVX2
+  return folded;
+#else
+  const hn::Half<decltype(half)> quarter;
+  return hn::Add(hn::LowerHalf(quarter, folded), hn::UpperHalf(quarter, folded));
+#endif
+}
+
 /// A sum of squares in f64, where neither large numbers overflow nor long sums lose digits.
 class SquareSum {
  public:
