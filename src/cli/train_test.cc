@@ -82,7 +82,7 @@ void sleep_ms(int64_t ms) { std::this_thread::sleep_for(std::chrono::millisecond
 TEST(TrainProcess, SurvivesBeingKilledAtAnyMoment) {
   ChildRun whole("whole"), killed("killed");
   const int kills = std::max(3, int(100 * soak_scale()));
-  for (ChildRun* run : {&whole, &killed}) run->settings["run.max_steps"] = std::to_string(100 + 40 * kills);
+  for (ChildRun* run : {&whole, &killed}) run->settings["run.max_steps"] = std::to_string(100 + 80 * kills);
   const Rng rng(uint64_t(kills), Purpose::kTest);
   int64_t done = 0;
   for (int i = 0; i < kills; ++i) {
