@@ -2,8 +2,6 @@
 // with its own threads, as many as the pool has.
 #include "kernels/peak.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -15,6 +13,12 @@
 #include "base/error.h"
 #include "kernels/gemm.h"
 #include "tensor/tensor.h"
+
+// OpenMP's two functions that are needed. Its header comes with the compiler, and clang's is a package of its own.
+extern "C" {
+int omp_get_max_threads();
+void omp_set_num_threads(int);
+}
 
 namespace espalier {
 namespace {
