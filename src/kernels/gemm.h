@@ -1,5 +1,5 @@
-// Matrix products, the heart of the program. Wraps oneDNN, which is called single-threaded on tiles that depend on
-// the shape alone, from our own pool: results are the same bits for any number of threads.
+// Matrix products, the heart of the program: our own, in packed panels. An output's bits depend on its row of A, its
+// column of B and the depth alone, so that they are the same for any number of threads and beside any neighbours.
 #pragma once
 #include "base/context.h"
 #include "tensor/view.h"
@@ -30,7 +30,8 @@ struct RowGemmArgs {
   ConstMat bias = {};
 };
 
-/// True where A, B in bf16 run at all on this machine (AVX-512 bf16; emulated elsewhere by converting to f32 tiles).
+/// True where the processor multiplies bf16 itself (AVX-512 BF16). Elsewhere, and where that is slower than f32, bf16 is
+/// widened to f32 while it is packed.
 bool has_native_bf16();
 
 }  // namespace espalier

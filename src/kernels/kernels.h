@@ -1,5 +1,5 @@
 // The kernel table: every numeric loop of the program behind one struct of function pointers on plain views, with the
-// instances `reference` (plain loops, kept readable for ever) and `cpu` (Highway and oneDNN). ESP_ISA pins one.
+// instances `reference` (plain loops, kept readable for ever) and `cpu` (Highway). ESP_ISA pins one.
 // Nobody outside this folder uses those libraries.
 #pragma once
 #include "kernels/attention.h"
@@ -39,7 +39,7 @@ struct Kernels {
 
 /// Plain loops: the oracle.
 const Kernels& reference_kernels();
-/// Highway and oneDNN, dispatched by ctx.isa inside.
+/// Vectors and threads, dispatched by ctx.isa inside.
 const Kernels& cpu_kernels();
 /// The table for ctx.isa.
 inline const Kernels& kernels(const Context& ctx) {
