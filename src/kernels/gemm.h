@@ -30,8 +30,8 @@ struct RowGemmArgs {
   ConstMat bias = {};
 };
 
-/// True where the processor multiplies bf16 itself (AVX-512 BF16). Elsewhere, and where that is slower than f32, bf16 is
-/// widened to f32 while it is packed.
+/// True where the processor multiplies bf16 itself (AVX-512 BF16). Elsewhere, and where that is slower than f32, bf16
+/// is widened to f32 while it is packed.
 bool has_native_bf16();
 
 }  // namespace espalier

@@ -1,6 +1,6 @@
 // The kernel table: every numeric loop of the program behind one struct of function pointers on plain views, with the
 // instances `reference` (plain loops, kept readable for ever) and `cpu` (Highway). ESP_ISA pins one.
-// Nobody outside this folder uses those libraries.
+// Nobody outside this folder uses Highway or oneDNN.
 #pragma once
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
