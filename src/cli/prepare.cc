@@ -64,7 +64,7 @@ int run(Terminal& terminal, std::span<const std::string> args) {
 }  // namespace
 
 const Verb kPrepare = {"prepare", "Make", "text to a tokenizer and token shards", "inputs...",
-                       "espalier prepare /usr/lib/python3.11 --include .py --out data/python --vocab_size 4096\n"
-                       "espalier prepare corpus.jsonl --tokenizer DIR --out data/corpus --val_fraction 0.01", run};
+                       "espalier prepare /usr/lib/python3.11 --include .py --out data/python --vocab-size 4096\n"
+                       "espalier prepare corpus.jsonl --tokenizer DIR --out data/corpus --val-fraction 0.01", run};
 
 }  // namespace espalier
