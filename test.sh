@@ -34,7 +34,7 @@ part() {
     failed=1
   fi
   summary+=("$(printf '%-8s %4d s  %s' "$verdict" "$took" "$name")")
-  return $status
+  return "$status"
 }
 
 skip() { summary+=("$(printf '%-8s %4s    %s: %s' skipped - "$1" "$2")"); }
@@ -54,41 +54,51 @@ build() {
   ninja -C "build/$preset" -j "$jobs" "${wanted[@]}"
 }
 
-# run PRESET PROGRAM [FILTER]: one test program under a sanitizer, where the project has it.
-run() {
-  local program=build/$1/$2
-  [[ -x $program ]] || return 0
-  echo "--- $2"
-  case $2 in
-    *_fuzz) "$program" ;;
-    *) "$program" --gtest_brief=1 --gtest_filter="${3:-*}" ;;
-  esac
+# run_all PRESET FILTER PROGRAM...: those of the test programs that the project has, one a core; their output in order.
+run_all() {
+  local preset=$1 filter=$2 program log status=0 running=0
+  shift 2
+  log=$(mktemp -d)
+  for program in "$@"; do
+    [[ -x build/$preset/$program ]] || continue
+    if ((++running > jobs)); then wait -n; fi
+    {
+      case $program in
+        *_fuzz) "build/$preset/$program" ;;
+        *) "build/$preset/$program" --gtest_brief=1 --gtest_filter="$filter" ;;
+      esac > "$log/$program" 2>&1
+      echo $? > "$log/$program.status"
+    } &
+  done
+  wait
+  for program in "$@"; do
+    [[ -e $log/$program.status ]] || continue
+    echo "--- $program"
+    cat "$log/$program"
+    [[ $(< "$log/$program.status") == 0 ]] || status=1
+  done
+  rm -rf "$log"
+  return "$status"
 }
 
 # Every folder's tests and every fuzz target but the canary, whose job is to fail.
-address_tests=()
-for folder in src/*/; do address_tests+=("$(basename "$folder")_test"); done
+address_tests=(kernels_test train_test) # the longest first
+for folder in src/*/; do
+  case $folder in src/kernels/ | src/train/) ;; *) address_tests+=("$(basename "$folder")_test") ;; esac
+done
 for file in tests/fuzz/*_fuzz.cc; do [[ $file == */canary_fuzz.cc ]] || address_tests+=("$(basename "$file" .cc)"); done
 thread_tests=(base_test store_test text_test formats_test train_test engine_test)
 
 address_sanitizer() {
   export ASAN_OPTIONS=detect_stack_use_after_return=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
-  local program status=0
   # What takes long finds no more under a sanitizer.
-  for program in "${address_tests[@]}"; do
-    run asan "$program" '*:-*Soak*:*Slow*:*Kill*' || status=1
-  done
-  return $status
+  run_all asan '*:-*Soak*:*Slow*:*Kill*' "${address_tests[@]}"
 }
 
 thread_sanitizer() {
   # OpenMP's runtime (of oneDNN) is not built for this sanitizer; its own locks would be reported as races.
   export TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1 allocator_may_return_null=1"
-  local program status=0
-  for program in "${thread_tests[@]}"; do
-    run tsan "$program" '*Thread*:*Readers*:*Loader*:*Checkpoint*:*Async*:-*Kill*:*Soak*:*AllocatesNothing*' || status=1
-  done
-  return $status
+  run_all tsan '*Thread*:*Readers*:*Loader*:*Checkpoint*:*Async*:-*Kill*:*Soak*:*AllocatesNothing*' "${thread_tests[@]}"
 }
 
 part "packages" tools/install_deps.sh || exit 1
