@@ -205,11 +205,11 @@ bool assign_text(const Slot& slot, const std::string& value) {
     const std::string& text;
     bool operator()(bool*) { return (text == "true" || text == "false") && assign(slot, text == "true"); }
     bool operator()(int64_t*) {
-      int64_t v;
+      int64_t v = 0;
       return parse_number(text, v) && assign(slot, v);
     }
     bool operator()(double*) {
-      double v;
+      double v = 0;
       return parse_number(text, v) && assign(slot, v);
     }
     bool operator()(std::string*) { return assign(slot, text); }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <ctime>
 #include <filesystem>
+#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -207,8 +208,7 @@ void add_samples(const RunData& run, HtmlPage& page) {
   if (run.samples.empty()) return;
   page.heading("What it writes");
   const size_t n = run.samples.size();
-  std::vector<size_t> shown = {0, n / 2, n - 1};
-  shown.erase(std::unique(shown.begin(), shown.end()), shown.end());
+  const std::set<size_t> shown = {0, n / 2, n - 1};
   for (const size_t i : shown) {
     const SampleRow& sample = run.samples[i];
     page.paragraph(fmt::format("Step {}", sample.step));
@@ -216,7 +216,7 @@ void add_samples(const RunData& run, HtmlPage& page) {
   }
   std::string rest;
   for (size_t i = 0; i < n; ++i)
-    if (std::find(shown.begin(), shown.end(), i) == shown.end())
+    if (!shown.contains(i))
       rest += fmt::format("--- step {} ---\n{}{}\n\n", run.samples[i].step, run.samples[i].prompt, run.samples[i].text);
   if (!rest.empty()) page.fold("All other samples", rest);
 }
