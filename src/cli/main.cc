@@ -33,7 +33,7 @@ The road, from text to talk:
 
 constexpr const char* kClosing = R"(
 Start with ./demo.sh: it walks the whole road in ten minutes. `espalier VERB --help` lists every flag with its
-default and an example. A model is a Hugging Face folder, a .gguf file or a run folder. Data goes to standard output,
+default and an example. A model is a Hugging Face folder or a run folder. Data goes to standard output,
 progress and log to standard error; the exit status says what went wrong (`espalier list errors`).
 )";
 
