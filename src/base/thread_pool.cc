@@ -19,9 +19,10 @@ int available_cores() {
 }
 
 namespace {
-// Kernels follow each other within microseconds, so a worker spins a little before it sleeps. Long enough to bridge
-// two kernels, short enough not to steal a core from the loader or from another process.
-constexpr int kSpins = 2000;
+// Kernels follow each other within microseconds and end unevenly, and waking a sleeper takes tens of microseconds (in a
+// virtual machine more), so a worker spins a little before it sleeps: about half a millisecond, short enough not to take
+// a core from the loader or from another process.
+constexpr int kSpins = 20000;
 
 thread_local const void* inside_pool = nullptr;
 thread_local int inside_worker = 0;

@@ -1,6 +1,7 @@
 // The matrix product. Both operands are packed into panels (pack-inl.h), whose products are summed in registers
 // (panels-inl.h). The shorter operand is packed once a chunk of depth and shared by all tasks; of the longer one, each
-// task packs a block of its own that stays in the second cache, so that packing costs one read of memory.
+// task packs a block of its own that stays in the second cache, so that packing costs one read of memory. Rows of A
+// need no packing for their own block: their numbers are broadcast one by one from wherever they lie.
 // Written here rather than borrowed, because a library packs again for each tile, reads bf16 at half the speed of f32
 // where the processor's bf16 is slow, cannot be pinned to an ISA for one call, and runs its own threads.
 //
@@ -57,6 +58,11 @@ struct Operand {
   static Operand of_b(const GemmArgs& g, bool pairs) { return {g.b, g.b_transposed, {0, 1}, g.c.cols, pairs}; }
 
   bool is_a() const { return columns == 0; }
+  /// True where a task's own block is read where it lies. Not where the rows of a panel would fall on the same few
+  /// lines of the first cache.
+  bool stays_in_place() const {
+    return is_a() && lines_are_rows && m.dtype == DType::kF32 && m.stride * int64_t(sizeof(float)) % 4096 != 0;
+  }
   int64_t lines() const { return is_a() ? rows.lines : columns; }
   int64_t panels() const { return is_a() ? rows.count : ceil_div(columns, kPanelColumns); }
   int64_t begin(int64_t panel) const { return is_a() ? rows.begin(panel) : panel * kPanelColumns; }
@@ -112,10 +118,11 @@ struct Chunk {
   bool first, last;
 };
 
-/// Panels [panel, end) of one operand, packed.
-struct Packed {
+/// Panels [panel, end) of one operand, packed, or rows of A where they lie.
+struct Panels {
   const float* data;
   int64_t panel, end;
+  bool in_place = false;
 };
 
 /// One call.
@@ -133,7 +140,8 @@ struct Product {
   void run(int64_t depth);
   void pack_shared(const Chunk& chunk) const;
   void multiply(const Chunk& chunk) const;
-  void multiply_block(const Chunk& chunk, const Packed& rows, const Packed& columns) const;
+  Panels own_block(const Chunk& chunk, int64_t panel, int64_t end, float* memory) const;
+  void multiply_block(const Chunk& chunk, const Panels& rows, const Panels& columns) const;
   void multiply_panel_pair(const Chunk& chunk, int64_t p, int64_t q, const PanelOperands& in) const;
 };
 
@@ -183,7 +191,7 @@ void Product::multiply_panel_pair(const Chunk& chunk, int64_t p, int64_t q, cons
 
 /// The shared panels pass by one after another; each meets all panels of the task's block, while the memory of the
 /// next is brought closer.
-void Product::multiply_block(const Chunk& chunk, const Packed& rows, const Packed& columns) const {
+void Product::multiply_block(const Chunk& chunk, const Panels& rows, const Panels& columns) const {
   const auto& outer = shares_b() ? columns : rows;
   const auto& inner = shares_b() ? rows : columns;
   for (int64_t s = outer.panel; s < outer.end; ++s) {
@@ -193,11 +201,23 @@ void Product::multiply_block(const Chunk& chunk, const Packed& rows, const Packe
     for (int64_t o = inner.panel; o < inner.end; ++o) {
       const int64_t p = shares_b() ? o : s, q = shares_b() ? s : o;
       const Ahead ahead{next + (o - inner.panel) * lines * 16, std::min(lines, chunk.depth / 4)};
-      multiply_panel_pair(chunk, p, q,
-                    {rows.data + (a.begin(p) - a.begin(rows.panel)) * chunk.depth, a.height(p),
-                     columns.data + (b.begin(q) - b.begin(columns.panel)) * chunk.depth, chunk.depth, ahead});
+      const int64_t row = a.begin(p) - a.begin(rows.panel), column = b.begin(q) - b.begin(columns.panel);
+      PanelOperands in{.a = rows.data + row * chunk.depth,
+                       .a_step = a.height(p),
+                       .b = columns.data + column * chunk.depth,
+                       .depth = chunk.depth,
+                       .ahead = ahead};
+      if (rows.in_place) in.a = rows.data + row * a.m.stride, in.a_step = 1, in.a_row = a.m.stride;
+      multiply_panel_pair(chunk, p, q, in);
     }
   }
+}
+
+/// Panels [panel, end) of the own operand, packed into `memory` where that pays.
+Panels Product::own_block(const Chunk& chunk, int64_t panel, int64_t end, float* memory) const {
+  if (own().stays_in_place()) return {own().m.row<float>(own().begin(panel)) + chunk.k, panel, end, true};
+  own().pack(panel, end, chunk.k, chunk.depth, memory);
+  return {memory, panel, end};
 }
 
 void Product::multiply(const Chunk& chunk) const {
@@ -215,9 +235,8 @@ void Product::multiply(const Chunk& chunk) const {
     const int64_t split = task / blocks, from = chunk.panel + chunk.panels * split / splits;
     const int64_t to = chunk.panel + chunk.panels * (split + 1) / splits;
     float* memory = blocks_memory + worker * block_size;
-    own().pack(panel, end, chunk.k, chunk.depth, memory);
-    const Packed mine{memory, panel, end};
-    const Packed theirs{shared_memory + (shared().begin(from) - shared().begin(chunk.panel)) * chunk.depth, from, to};
+    const Panels mine = own_block(chunk, panel, end, memory);
+    const Panels theirs{shared_memory + (shared().begin(from) - shared().begin(chunk.panel)) * chunk.depth, from, to};
     multiply_block(chunk, shares_b() ? mine : theirs, shares_b() ? theirs : mine);
   });
 }

@@ -128,8 +128,10 @@ HWY_INLINE V load_step(const T* row, int64_t i, int64_t lines) {
 template <class T>
 void pack_columns(const T* src, int64_t stride, int64_t lines, int64_t depth, float* dst, int64_t width) {
   const float* end = dst + depth * width;
-  for (int64_t k = 0; k < depth; ++k, src += stride, dst += width)
+  for (int64_t k = 0; k < depth; ++k, src += stride, dst += width) {
+    __builtin_prefetch(src + 16 * stride);  // rows lie far apart: the processor does not guess the next
     for (int64_t i = 0; i < width; i += kLanes) store_step(dst + i, end, load_step(src, i, lines));
+  }
 }
 
 // ---- pairs: a packed number is two bf16 of neighbouring depth, the earlier one in the lower half ----

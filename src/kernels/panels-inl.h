@@ -36,6 +36,7 @@ struct PanelOperands {
   const float* b;  ///< 64-byte aligned
   int64_t depth;
   Ahead ahead = {};
+  int64_t a_row = 1;  ///< from one row to the next: 1 in a packed panel
 };
 
 /// Where the product goes.
@@ -54,7 +55,8 @@ HWY_INLINE void write_sums(float* c, V sum, int64_t j, const PanelOutput& out, L
   store(c, sum, lanes);
 }
 
-template <int kRows>
+/// kApart: rows of a are in.a_row apart and each is contiguous in depth (a_step 1).
+template <int kRows, bool kApart>
 HWY_NOINLINE void multiply_panels(const PanelOperands& in, const PanelOutput& out) {
   V left[kRows], right[kRows];
 #pragma GCC unroll 16
@@ -64,17 +66,24 @@ HWY_NOINLINE void multiply_panels(const PanelOperands& in, const PanelOutput& ou
     __builtin_prefetch(out.c + i * out.stride + out.columns - 1);
   }
   const float *HWY_RESTRICT a = in.a, *HWY_RESTRICT b = in.b;
+  const int64_t row = in.a_row;
+  const float* every_third[kRows / 3 + 1];  // row; the next two are at offsets that one addressing mode can give
+  for (int i = 0; kApart && i < kRows; i += 3) every_third[i / 3] = a + i * row;
   const int64_t a_step = in.a_step, depth = in.depth;
   const Ahead ahead = in.ahead;
   for (int64_t k = 0; k < depth; ++k) {
     const V b0 = hn::Load(F32(), b), b1 = hn::Load(F32(), b + kLanes);
-    __builtin_prefetch(a + 16 * a_step);
+    if (!kApart) __builtin_prefetch(a + 16 * a_step);
     if (k % 4 == 0 && k < 4 * ahead.lines) __builtin_prefetch(ahead.data + 4 * k, 0, 2);
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
-      const V x = hn::Set(F32(), a[i]);
+      const V x = hn::Set(F32(), kApart ? every_third[i / 3][i % 3 * row] : a[i]);
       left[i] = hn::MulAdd(x, b0, left[i]);
       right[i] = hn::MulAdd(x, b1, right[i]);
+    }
+    if (kApart) {
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; i += 3) ++every_third[i / 3];
     }
     a += a_step;
     b += kPanelColumns;
@@ -94,15 +103,16 @@ HWY_NOINLINE void multiply_panels(const PanelOperands& in, const PanelOutput& ou
 
 using PanelProduct = void (*)(const PanelOperands&, const PanelOutput&);
 
-template <int... kIndex>
+template <bool kApart, int... kIndex>
 constexpr std::array<PanelProduct, sizeof...(kIndex)> panel_products(std::integer_sequence<int, kIndex...>) {
-  return {multiply_panels<kIndex + 1>...};
+  return {multiply_panels<kIndex + 1, kApart>...};
 }
 
 /// The product for `rows` rows, 1 ... kPanelRows.
 HWY_INLINE void multiply_panels(int64_t rows, const PanelOperands& in, const PanelOutput& out) {
-  static constexpr auto kProducts = panel_products(std::make_integer_sequence<int, int(kPanelRows)>());
-  kProducts[size_t(rows - 1)](in, out);
+  constexpr auto kHeights = std::make_integer_sequence<int, int(kPanelRows)>();
+  static constexpr auto kTogether = panel_products<false>(kHeights), kApart = panel_products<true>(kHeights);
+  (in.a_row == 1 ? kTogether : kApart)[size_t(rows - 1)](in, out);
 }
 
 /// `lines` rows of an operand in panels of nearly equal height, at most kPanelRows: no panel is padded.
