@@ -1,11 +1,15 @@
 #include "base/file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <memory>
 #include <utility>
 
 #include <xxhash.h>
@@ -38,7 +42,33 @@ int open_readable(const std::string& path, struct stat& info) {
   return fd;
 }
 
+/// The kind of file at a path (S_IFREG, ...), 0 where there is none.
+mode_t kind_of(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) == 0) return info.st_mode & S_IFMT;
+  if (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) return 0;
+  throw errno_error("looking at " + path);
+}
+
 }  // namespace
+
+bool path_exists(const std::string& path) { return kind_of(path) != 0; }
+bool is_file(const std::string& path) { return kind_of(path) == S_IFREG; }
+bool is_folder(const std::string& path) { return kind_of(path) == S_IFDIR; }
+
+std::vector<std::string> list_folder(const std::string& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
+  if (!folder) throw errno_error("reading the folder " + path);
+  std::vector<std::string> paths;
+  for (errno = 0; const dirent* entry = ::readdir(folder.get()); errno = 0)
+    if (const std::string name = entry->d_name; name != "." && name != "..")
+      paths.push_back(path + (path.ends_with('/') ? "" : "/") + name);
+  if (errno != 0) throw errno_error("reading the folder " + path);
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+void copy_file(const std::string& from, const std::string& to) { write_file_atomic(to, MappedFile(from).text()); }
 
 std::string read_file(const std::string& path, size_t max_bytes) {
   struct stat info;
@@ -199,5 +229,13 @@ void Hasher::update(const void* data, size_t bytes) {
 uint64_t Hasher::digest() const { return XXH3_64bits_digest(static_cast<XXH3_state_t*>(state_)); }
 
 std::string hex64(uint64_t value) { return fmt::format("{:016x}", value); }
+
+uint64_t parse_hex64(const std::string& text, const std::string& what) {
+  uint64_t value = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (failed != std::errc() || end != text.data() + text.size() || text.size() != 16)
+    throw error(Code::kBadData, "reading {}: checksum '{}'; expected 16 hexadecimal digits", what, text);
+  return value;
+}
 
 }  // namespace espalier

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace espalier {
 
@@ -13,6 +14,18 @@ std::string read_file(const std::string& path, size_t max_bytes = size_t{1} << 3
 
 /// Writes `bytes` to a temporary file beside `path`, syncs it, and renames it over `path`.
 void write_file_atomic(const std::string& path, std::string_view bytes);
+
+/// What stands at a path, links followed. False where nothing does; throws Error kIo where it cannot be looked at (no
+/// permission, links in a circle), which must not pass for absence.
+bool path_exists(const std::string& path);
+bool is_file(const std::string& path);
+bool is_folder(const std::string& path);
+
+/// The paths of what a folder holds, sorted. Throws Error kNotFound or kIo.
+std::vector<std::string> list_folder(const std::string& path);
+
+/// Puts the bytes of a file at `to`, whole or not at all.
+void copy_file(const std::string& from, const std::string& to);
 
 /// fsync of a folder, so that a rename in it survives a power cut.
 void sync_folder(const std::string& path);
@@ -105,5 +118,7 @@ class Hasher {
 
 /// 16 lower-case hexadecimal digits.
 std::string hex64(uint64_t value);
+/// Their value. Throws Error kBadData naming `what`.
+uint64_t parse_hex64(const std::string& text, const std::string& what);
 
 }  // namespace espalier

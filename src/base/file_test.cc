@@ -92,6 +92,29 @@ TEST_F(FileTest, AReaderGivesThePiecesInOrder) {
   EXPECT_EQ(error_of([&] { const FileReader reads_nothing(folder_ / "absent"); }).code(), Code::kNotFound);
 }
 
+TEST_F(FileTest, WhatStandsAtAPathIsToldAndADeadEndIsAnError) {
+  write_file_atomic(path_, "x");
+  EXPECT_TRUE(path_exists(path_) && is_file(path_) && !is_folder(path_));
+  EXPECT_TRUE(path_exists(folder_) && is_folder(folder_) && !is_file(folder_));
+  for (const std::string& nothing : {std::string(), path_ + "/below", path_ + "2", std::string(5000, 'x')})
+    EXPECT_FALSE(path_exists(nothing) || is_file(nothing) || is_folder(nothing)) << nothing;
+  fs::create_symlink("loop", folder_ / "loop");
+  const Error loop = error_of([&] { path_exists(folder_ / "loop"); });
+  EXPECT_EQ(loop.code(), Code::kIo) << loop.what();
+  EXPECT_NE(std::string(loop.what()).find("loop: Too many levels"), std::string::npos) << loop.what();
+}
+
+TEST_F(FileTest, FoldersAreListedInOrderAndFilesCopied) {
+  for (const char* name : {"b", "a", ".c"}) write_file_atomic(folder_ / name, name);
+  const std::string at = folder_.string() + "/";
+  EXPECT_EQ(list_folder(folder_), (std::vector<std::string>{at + ".c", at + "a", at + "b"}));
+  EXPECT_EQ(list_folder(at), list_folder(folder_));
+  EXPECT_EQ(error_of([&] { list_folder(at + "absent"); }).code(), Code::kNotFound);
+  EXPECT_EQ(error_of([&] { list_folder(at + "a"); }).code(), Code::kIo);
+  copy_file(at + "a", at + "b");
+  EXPECT_EQ(read_file(at + "b"), "a");
+}
+
 TEST_F(FileTest, ErrorsNameTheFileAndTheKind) {
   const auto missing = error_of([&] { read_file(path_); });
   EXPECT_EQ(missing.code(), Code::kNotFound);

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/open_model.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
@@ -29,11 +30,11 @@ struct Options {
 
 // The tokenizer and what else speaks of the text, as it is.
 void copy_companions(const std::string& from, const std::string& to) {
-  for (const auto& entry : fs::directory_iterator(from)) {
-    const std::string name = entry.path().filename();
-    if (!entry.is_regular_file() || name == "config.json" || !name.ends_with(".json") || name.ends_with(".index.json"))
+  for (const std::string& path : list_folder(from)) {
+    const std::string name = fs::path(path).filename();
+    if (!is_file(path) || name == "config.json" || !name.ends_with(".json") || name.ends_with(".index.json"))
       continue;
-    fs::copy_file(entry.path(), fs::path(to) / name, fs::copy_options::overwrite_existing);
+    copy_file(path, to + "/" + name);
   }
 }
 

@@ -1,29 +1,19 @@
 #include "cli/describe.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "formats/hf_folder.h"
 #include "formats/token_shards.h"
 
 namespace espalier {
 namespace {
 
-namespace fs = std::filesystem;
-
-bool is_file(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
-}
-
-bool has(const std::string& folder, const char* name) {
-  std::error_code ignored;
-  return fs::exists(folder + "/" + name, ignored);
-}
+bool has(const std::string& folder, const char* name) { return path_exists(folder + "/" + name); }
 
 /// The first bytes of a file, fewer where it is shorter; nothing of a folder.
 std::string head_of(const std::string& path, size_t bytes) {
@@ -41,10 +31,10 @@ bool is_json_with(const std::string& path, const char* key) {
 }
 
 bool holds_shards(const std::string& path) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(path, ignored))
-    if (entry.path().extension() == kTokenShardExtension) return true;
-  return false;
+  if (!is_folder(path)) return false;
+  const std::vector<std::string> inside = list_folder(path);
+  return std::any_of(inside.begin(), inside.end(),
+                     [](const std::string& file) { return file.ends_with(kTokenShardExtension); });
 }
 
 bool is_run(const std::string& path) {
@@ -87,8 +77,7 @@ constexpr FileKind kKinds[] = {
 std::span<const FileKind> file_kinds() { return kKinds; }
 
 OrderedJson describe(Terminal& terminal, const std::string& given, const DescribeOptions& options) {
-  std::error_code ignored;
-  const std::string path = fs::exists(given, ignored) ? given : find_model_folder(given);
+  const std::string path = path_exists(given) ? given : find_model_folder(given);
   for (const FileKind& kind : kKinds) {
     if (!kind.matches(path)) continue;
     OrderedJson object = {{"kind", kind.name}, {"path", path}};

@@ -22,7 +22,7 @@ std::string folder_of(const std::string& path) {
 
 /// The tokenizer that lies beside a shard, if it is the shard's.
 std::optional<Tokenizer> tokenizer_beside(const std::string& folder, uint64_t vocab_hash) {
-  if (!fs::exists(folder + "/tokenizer.json")) return std::nullopt;
+  if (!path_exists(folder + "/tokenizer.json")) return std::nullopt;
   const Tokenizer tokenizer = Tokenizer::load(folder);
   return vocab_hash == 0 || tokenizer.vocab_hash() == vocab_hash ? std::optional(tokenizer) : std::nullopt;
 }
@@ -54,7 +54,7 @@ OrderedJson start_of(const TokenShard& shard) {
 OrderedJson describe_shard(Terminal&, const std::string& path, const DescribeOptions& options) {
   const TokenShard shard = TokenShard::open(path);
   OrderedJson object = summary_of(shard);
-  object["bytes"] = fs::file_size(path);
+  object["bytes"] = MappedFile(path).size();
   object.update(start_of(shard));
   if (options.verify) {
     shard.verify();
@@ -93,7 +93,7 @@ OrderedJson describe_run(Terminal& terminal, const std::string& folder, const De
   OrderedJson checkpoints = OrderedJson::array();
   for (const CheckpointEntry& entry : find_checkpoints(folder + "/checkpoints")) checkpoints.push_back(entry.step);
   object["checkpoints"] = checkpoints;
-  if (fs::exists(folder + "/metrics.jsonl")) {
+  if (path_exists(folder + "/metrics.jsonl")) {
     const MappedFile metrics(folder + "/metrics.jsonl");
     std::string_view text = metrics.text();
     while (text.ends_with('\n')) text.remove_suffix(1);
@@ -103,7 +103,7 @@ OrderedJson describe_run(Terminal& terminal, const std::string& folder, const De
     if (const auto json = OrderedJson::parse(last, nullptr, false); json.is_object()) object["last_metrics"] = json;
   }
   object["config"] = describe_recipe(terminal, folder + "/config.toml", options)["settings"];
-  if (fs::exists(folder + "/model/config.json"))
+  if (path_exists(folder + "/model/config.json"))
     object["model"] = OrderedJson{{"path", folder + "/model"}, {"see", "espalier inspect " + folder + "/model"}};
   return object;
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/describe.h"
 #include "formats/hf_folder.h"
 #include "models/load.h"
@@ -91,13 +92,13 @@ OrderedJson describe_safetensors(Terminal&, const std::string& path, const Descr
 OrderedJson describe_model(Terminal& terminal, const std::string& folder, const DescribeOptions& options) {
   OrderedJson object;
   try {
-    if (fs::exists(folder + "/config.json")) object.update(summary_of(load_spec(folder)));
+    if (path_exists(folder + "/config.json")) object.update(summary_of(load_spec(folder)));
   } catch (const Error& e) {  // inspect's edge: what we cannot run, we can still look at
     object["cannot_run"] = e.what();
   }
-  if (fs::exists(folder + "/tokenizer.json")) object["tokenizer"] = summary_of(Tokenizer::load(folder));
-  const bool one_file = fs::exists(folder + "/model.safetensors");
-  if (!one_file && !fs::exists(folder + "/model.safetensors.index.json")) return object;
+  if (path_exists(folder + "/tokenizer.json")) object["tokenizer"] = summary_of(Tokenizer::load(folder));
+  const bool one_file = path_exists(folder + "/model.safetensors");
+  if (!one_file && !path_exists(folder + "/model.safetensors.index.json")) return object;
   object.update(summary_of(open_weights(folder)));
   if (options.verify && !object.contains("cannot_run")) {  // names, shapes, and that every number is finite
     load_model(terminal.context(), one_process_mesh(), folder, {});

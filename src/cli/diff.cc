@@ -2,9 +2,9 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
-#include <filesystem>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "cli/open_model.h"
 #include "cli/terminal.h"
@@ -31,11 +31,10 @@ struct Options {
 };
 
 SafetensorsFolder open_tensors(const std::string& path) {
-  namespace fs = std::filesystem;
-  if (fs::is_regular_file(path)) return SafetensorsFolder::open(path);
-  if (fs::is_regular_file(path + "/tensors.safetensors"))  // a checkpoint
+  if (is_file(path)) return SafetensorsFolder::open(path);
+  if (is_file(path + "/tensors.safetensors"))  // a checkpoint
     return SafetensorsFolder::open(path + "/tensors.safetensors");
-  if (fs::is_regular_file(path + "/model.safetensors") || fs::is_regular_file(path + "/model.safetensors.index.json"))
+  if (is_file(path + "/model.safetensors") || is_file(path + "/model.safetensors.index.json"))
     return SafetensorsFolder::open(path);
   return open_weights(find_model_folder(path));
 }

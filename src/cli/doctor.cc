@@ -155,7 +155,7 @@ std::string as_text(const OrderedJson& facts) {
 int run(Terminal& terminal, std::span<const std::string> args) {
   Options options;
   if (!read_args(terminal, kDoctor, args, ESP_CONFIG(options))) return 0;
-  if (!options.folder.empty() && !std::filesystem::is_directory(options.folder))
+  if (!options.folder.empty() && !is_folder(options.folder))
     throw error(Code::kNotFound, "measuring the disk of {}: no such folder", options.folder);
   OrderedJson facts = describe(terminal);
   measure(terminal, options, facts);

@@ -87,9 +87,9 @@ Table list_recipes() {
   std::vector<fs::path> files;
   const fs::path installed = fs::read_symlink("/proc/self/exe").parent_path() / "../share/espalier/recipes";
   for (const fs::path& folder : {fs::path("recipes"), installed.lexically_normal()})
-    if (fs::is_directory(folder))
-      for (const auto& entry : fs::directory_iterator(folder))
-        if (entry.path().extension() == ".toml") files.push_back(entry.path());
+    if (is_folder(folder))
+      for (const std::string& path : list_folder(folder))
+        if (path.ends_with(".toml")) files.push_back(path);
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) {
     const std::string text = read_file(file, size_t{1} << 20), line = text.substr(0, text.find('\n'));

@@ -2,10 +2,9 @@
 
 #include <unistd.h>
 
-#include <filesystem>
-
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/human.h"
 #include "formats/hf_folder.h"
 #include "models/load.h"
@@ -26,7 +25,7 @@ DType stored_dtype(const std::string& folder) {
 }  // namespace
 
 Tokenizer open_tokenizer(const std::string& model) {
-  const bool file = std::filesystem::is_regular_file(model);
+  const bool file = is_file(model);
   return Tokenizer::load(file ? model : find_model_folder(model));
 }
 

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "formats/safetensors_writer.h"
 
 namespace espalier {
@@ -86,14 +87,6 @@ void put_in_place(const std::string& temporary, const std::string& final) {
   if (::rename(temporary.c_str(), final.c_str()) != 0) throw errno_error("renaming " + temporary + " to " + final);
 }
 
-uint64_t parse_hex(const std::string& text, const std::string& what) {
-  uint64_t value = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  if (failed != std::errc() || end != text.data() + text.size() || text.size() != 16)
-    throw error(Code::kBadData, "reading {}: checksum '{}'; expected 16 hexadecimal digits", what, text);
-  return value;
-}
-
 CheckpointManifest read_manifest(const std::string& path) {
   const std::string file = path + "/" + kManifest;
   return parse_checkpoint_manifest(read_file(file, kMaxManifestBytes), file);
@@ -111,9 +104,9 @@ std::optional<int64_t> step_of(const std::string& name) {
 /// All folders named step-N, whole or not, by ascending step.
 std::vector<CheckpointEntry> candidates(const std::string& checkpoints) {
   std::vector<CheckpointEntry> entries;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(checkpoints, ignored))
-    if (const auto step = step_of(entry.path().filename())) entries.push_back({*step, entry.path()});
+  if (!path_exists(checkpoints)) return entries;
+  for (const std::string& path : list_folder(checkpoints))
+    if (const auto step = step_of(fs::path(path).filename())) entries.push_back({*step, path});
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
   return entries;
 }
@@ -153,7 +146,7 @@ CheckpointManifest parse_checkpoint_manifest(std::string_view text, const std::s
     const int64_t bytes = json_get<int64_t>(entry, "bytes", what);
     if (name.empty() || name.find('/') != std::string::npos || name.find('\0') != std::string::npos || bytes < 0)
       throw error(Code::kBadData, "reading {}: a file '{}' of {} bytes", what, name, bytes);
-    manifest.files.push_back({name, uint64_t(bytes), parse_hex(json_get<std::string>(entry, "xxh3", what), what)});
+    manifest.files.push_back({name, uint64_t(bytes), parse_hex64(json_get<std::string>(entry, "xxh3", what), what)});
   }
   return manifest;
 }
@@ -212,7 +205,9 @@ std::optional<Checkpoint> newest_valid_checkpoint(const std::string& checkpoints
       log.warn("{} is no whole checkpoint, trying the one before it: {}", entry->path, e.what());
     }
   }
-  return std::nullopt;
+  if (entries.empty()) return std::nullopt;
+  throw error(Code::kBadData, "resuming from {}: none of its {} checkpoints is whole; remove that folder to begin anew",
+              checkpoints, entries.size());
 }
 
 void prune_checkpoints(const std::string& checkpoints, int keep_last, const std::set<int64_t>& keep) {

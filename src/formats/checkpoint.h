@@ -80,7 +80,8 @@ struct CheckpointEntry {
 /// says. Checksums are not verified. Empty where the folder does not exist.
 std::vector<CheckpointEntry> find_checkpoints(const std::string& checkpoints);
 
-/// The newest checkpoint that is whole, checksums included. Each newer one that is not costs a warning.
+/// The newest checkpoint that is whole, checksums included. Each newer one that is not costs a warning. Nothing where
+/// there is none; throws Error kBadData where there are some and none is whole.
 std::optional<Checkpoint> newest_valid_checkpoint(const std::string& checkpoints, Log& log);
 
 /// Removes all but the newest `keep_last` (at least 1) checkpoints and those of the steps in `keep`, and what killed

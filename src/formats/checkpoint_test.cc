@@ -15,15 +15,6 @@
 namespace espalier {
 namespace {
 
-/// Keeps the warnings.
-class CollectingLog : public Log {
- public:
-  std::vector<std::string> lines;
-
- private:
-  void write(LogLevel, const std::string& message) override { lines.push_back(message); }
-};
-
 /// Saves a checkpoint whose contents follow from its step.
 std::string save(const std::string& checkpoints, int64_t step, int64_t elements = 100) {
   std::vector<float> w(static_cast<size_t>(elements), float(step));
@@ -104,6 +95,17 @@ TEST(Checkpoint, DamageAnywhereFallsBackToTheOneBefore) {
       EXPECT_NE(log.lines[0].find("step-2"), std::string::npos) << log.lines[0];
     }
   }
+}
+
+TEST(Checkpoint, WhereNoneIsWholeTheRunDoesNotBeginAnewWithoutAWord) {
+  const TestFolder folder;
+  EXPECT_FALSE(newest_valid_checkpoint(folder / "nothing", silent_log()).has_value());
+  EXPECT_FALSE(newest_valid_checkpoint(folder.path(), silent_log()).has_value());
+  for (const int64_t step : {1, 2}) flip_byte(save(folder.path(), step) + "/tensors.safetensors", 60);
+  CollectingLog log;
+  expect_error(Code::kBadData, "none of its 2 checkpoints is whole",
+               [&] { newest_valid_checkpoint(folder.path(), log); });
+  EXPECT_EQ(log.lines.size(), 2u);
 }
 
 TEST(Checkpoint, NoFlippedByteOfTheTensorsIsMissed) {

@@ -1,5 +1,7 @@
 #include "formats/hf_folder.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -7,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace espalier {
 namespace {
@@ -16,16 +19,6 @@ namespace fs = std::filesystem;
 std::string from_environment(const char* variable) {
   const char* value = std::getenv(variable);
   return value ? value : "";
-}
-
-bool is_file(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
-}
-
-bool is_folder(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
 }
 
 bool is_model_folder(const std::string& path) {
@@ -44,6 +37,7 @@ bool is_id(const std::string& model) {
 
 /// The snapshot that refs/main names, or the newest.
 std::optional<std::string> snapshot_of(const std::string& repository) {
+  if (::access(repository.c_str(), R_OK | X_OK) != 0) return std::nullopt;  // where a cache was only guessed
   if (is_file(repository + "/refs/main")) {
     std::string commit = read_file(repository + "/refs/main", 1024);
     commit.resize(std::min(commit.find_first_of("\n/"), commit.size()));

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <filesystem>
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/suggest.h"
 
@@ -171,18 +171,16 @@ Tensor SafetensorsFile::tensor(std::string_view name) const {
 }
 
 SafetensorsFolder SafetensorsFolder::open(const std::string& path) {
-  namespace fs = std::filesystem;
   SafetensorsFolder folder;
   folder.path_ = path;
-  std::error_code ignored;  // whatever is wrong with the path is found when the file is opened
-  const bool is_folder = fs::is_directory(path, ignored);
-  const std::string single = is_folder ? path + "/model.safetensors" : path;
+  const bool many = is_folder(path);
+  const std::string single = many ? path + "/model.safetensors" : path;
   const std::string index = path + "/model.safetensors.index.json";
-  if (!is_folder || fs::exists(single, ignored)) {
+  if (!many || path_exists(single)) {
     folder.files_.push_back(SafetensorsFile::open(single));
     folder.names_ = folder.files_[0].names();
     for (const std::string& name : folder.names_) folder.file_of_.emplace(name, 0);
-  } else if (fs::exists(index, ignored)) {
+  } else if (path_exists(index)) {
     folder.read_index(path, index);
   } else {
     throw error(Code::kNotFound,
@@ -204,9 +202,8 @@ void SafetensorsFolder::read_index(const std::string& folder, const std::string&
                   shard.dump());
     file_index.emplace(shard.get<std::string>(), 0);
   }
-  std::error_code ignored;
   for (auto& [shard, index] : file_index) {
-    if (!std::filesystem::is_regular_file(folder + "/" + shard, ignored))
+    if (!is_file(folder + "/" + shard))
       throw error(Code::kNotFound, "reading the weights of {}: the shard {} is missing ({} are listed in {})", folder,
                   shard, file_index.size(), index_path);
     index = files_.size();

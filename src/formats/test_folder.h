@@ -1,15 +1,18 @@
-// For the tests of this folder: a temporary folder that is removed again, and the message of an expected Error.
+// For the tests of this folder: a temporary folder that is removed again, a log that is kept, and the message
+// of an expected Error.
 #pragma once
 #include <stdlib.h>
 
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 
 namespace espalier {
 
@@ -36,6 +39,15 @@ inline void put_file(const std::string& path, std::string_view bytes) {
   file.write(bytes);
   file.close(false);
 }
+
+/// Keeps what is logged.
+class CollectingLog : public Log {
+ public:
+  std::vector<std::string> lines;
+
+ private:
+  void write(LogLevel, const std::string& message) override { lines.push_back(message); }
+};
 
 /// Runs fn, expects an Error of this code whose message contains `part`.
 template <class F>

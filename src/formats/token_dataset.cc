@@ -1,16 +1,23 @@
 #include "formats/token_dataset.h"
 
+#include <fnmatch.h>
 #include <glob.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
+#include <set>
+
+#include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
 
 namespace espalier {
 namespace {
+
+constexpr size_t kMaxManifestBytes = size_t{64} << 20;
 
 /// Files that match the pattern, sorted by name.
 std::vector<std::string> matches(const std::string& pattern) {
@@ -22,18 +29,16 @@ std::vector<std::string> matches(const std::string& pattern) {
 }
 
 std::vector<std::string> files_of(const std::string& source) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(source, ignored)) {
-    if (std::filesystem::exists(source, ignored)) return {source};
+  if (!is_folder(source)) {
+    if (path_exists(source)) return {source};
     const std::vector<std::string> paths = matches(source);
     if (paths.empty())
       throw error(Code::kNotFound, "opening the token shards {}: no such file, and no file matches", source);
     return paths;
   }
   std::vector<std::string> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(source, ignored))
-    if (entry.path().extension() == kTokenShardExtension) paths.push_back(entry.path());
-  std::sort(paths.begin(), paths.end());
+  for (const std::string& path : list_folder(source))
+    if (path.ends_with(kTokenShardExtension)) paths.push_back(path);
   if (paths.empty())
     throw error(Code::kNotFound,
                 "opening the token shards of {}: no *.tokens in this folder; make some with `espalier prepare`, or "
@@ -41,10 +46,46 @@ std::vector<std::string> files_of(const std::string& source) {
   return paths;
 }
 
+/// The file names that a prepare.json lists; none where another program made it.
+std::vector<std::string> shards_listed_in(const std::string& manifest) {
+  std::vector<std::string> files;
+  const Json json = read_json_file(manifest, kMaxManifestBytes);
+  const auto maker = json.is_object() ? json.find("made_by") : json.end();
+  if (maker == json.end() || *maker != kPrepareMaker) return files;
+  for (const char* purpose : {"train", "val"}) {
+    const auto split = json.find(purpose);
+    if (split == json.end() || !split->is_object() || !split->contains("shards"))
+      throw error(Code::kBadData, "reading {}: \"{}\" lists no shards", manifest, purpose);
+    for (const Json& shard : (*split)["shards"]) files.push_back(json_get<std::string>(shard, "file", manifest));
+  }
+  return files;
+}
+
+/// Where `espalier prepare` says which shards it made, all of those that the source names are there: a copy that lost
+/// one would train on less without a word.
+void check_none_missing(const std::string& source, const std::vector<std::string>& paths) {
+  std::set<std::string> folders;
+  for (const std::string& path : paths) folders.insert(path.substr(0, path.rfind('/') + 1));
+  for (const std::string& folder : folders) {
+    const std::string manifest = folder + kPrepareManifest;
+    if (!is_file(manifest)) continue;
+    for (const std::string& file : shards_listed_in(manifest)) {
+      const std::string path = folder + file;
+      const bool named = is_folder(source) || ::fnmatch(source.c_str(), path.c_str(), FNM_PATHNAME) == 0;
+      if (named && std::find(paths.begin(), paths.end(), path) == paths.end())
+        throw error(Code::kNotFound,
+                    "opening the token shards {}: {} is missing, which {} lists; restore it or prepare the text again",
+                    source, path, manifest);
+    }
+  }
+}
+
 }  // namespace
 
 TokenDataset TokenDataset::open(const std::string& source, int64_t vocab_size) {
-  return open(files_of(source), vocab_size);
+  const std::vector<std::string> paths = files_of(source);
+  if (!path_exists(source) || is_folder(source)) check_none_missing(source, paths);
+  return open(paths, vocab_size);
 }
 
 TokenDataset TokenDataset::open(const std::vector<std::string>& paths, int64_t vocab_size) {
@@ -66,6 +107,15 @@ TokenDataset TokenDataset::open(const std::vector<std::string>& paths, int64_t v
     throw error(Code::kMismatch, "opening token shards: {} has a vocabulary of {}, the model one of {}", paths[0],
                 dataset.vocab_size(), vocab_size);
   return dataset;
+}
+
+uint64_t TokenDataset::fingerprint() const {
+  Hasher hasher;
+  for (const TokenShard& shard : shards_) {
+    const uint64_t told[] = {uint64_t(shard.token_count()), shard.layout().token_checksum};
+    hasher.update(told, sizeof told);
+  }
+  return hasher.digest();
 }
 
 size_t TokenDataset::shard_of(int64_t position) const {

@@ -9,10 +9,15 @@
 
 namespace espalier {
 
+/// The file that `espalier prepare` leaves beside the shards: what was made of what.
+inline constexpr const char* kPrepareManifest = "prepare.json";
+inline constexpr const char* kPrepareMaker = "espalier prepare";
+
 class TokenDataset {
  public:
   /// `source` is a shard, a folder (all its *.tokens) or a glob; in the order of the names. `vocab_size` is the
-  /// model's, for shards that do not say theirs (0: any id). Throws Error kNotFound, kMismatch where shards differ in
+  /// model's, for shards that do not say theirs (0: any id). Throws Error kNotFound (also where a
+  /// shard is gone that prepare.json lists), kMismatch where shards differ in
   /// vocabulary or theirs is larger than vocab_size, and what TokenShard::open throws.
   static TokenDataset open(const std::string& source, int64_t vocab_size = 0);
   static TokenDataset open(const std::vector<std::string>& paths, int64_t vocab_size = 0);
@@ -22,6 +27,8 @@ class TokenDataset {
   /// 0 where the shards do not say.
   int64_t vocab_size() const { return shards_[0].vocab_size(); }
   uint64_t vocab_hash() const { return shards_[0].vocab_hash(); }
+  /// Of the shards' lengths and recorded checksums: another one for other tokens (foreign shards: other lengths).
+  uint64_t fingerprint() const;
 
   /// Tokens [position, position + count), which lie within the dataset, across shards. Throws as TokenShard::read.
   void read(int64_t position, int64_t count, int32_t* out) const;

@@ -122,6 +122,9 @@ TEST(LoadSave, AFolderThatCannotBeWrittenIsAnError) {
   TestFolder folder;
   write_file_atomic(folder / "file", "in the way");
   expect_error(Code::kIo, "file/m", [&] { save_model(g.ctx, *g.model, folder / "file/m", {}); });
+  expect_error(Code::kIo, "in the place of", [&] { save_model(g.ctx, *g.model, folder / "file", {}); });
+  EXPECT_EQ(list_folder(folder.path()).size(), 1u) << "what was begun is removed";
+  expect_error(Code::kUsage, "the name of a folder", [&] { save_model(g.ctx, *g.model, "", {}); });
 }
 
 /// A golden model's tensors, to be changed and written as another folder.

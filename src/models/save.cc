@@ -79,11 +79,23 @@ void swap_folders(const fs::path& from, const fs::path& to) {
   fs::remove_all(from);
 }
 
+/// Removes a folder under construction, also where its writing failed.
+struct Staging {
+  const std::string path;
+  ~Staging() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+};
+
 }  // namespace
 
 void save_model(Context& ctx, const Decoder& model, const std::string& folder_given, const SaveOptions& options) {
   const std::string folder = folder_given.substr(0, folder_given.find_last_not_of('/') + 1);
+  if (folder.empty())
+    throw error(Code::kUsage, "writing a model to '{}': expected the name of a folder", folder_given);
   const std::string temporary = folder + ".tmp";
+  const Staging removed{temporary};
   std::error_code status;
   fs::remove_all(temporary, status);
   if (!fs::create_directories(temporary, status))

@@ -246,9 +246,10 @@ void add_events(const RunData& run, HtmlPage& page) {
 RunData load_run(const std::string& folder) {
   const fs::path root(folder);
   RunData run;
-  run.name = fs::weakly_canonical(root).filename();
-  if (fs::exists(root / "config.toml")) run.config = read_file(root / "config.toml", size_t{1} << 24);
-  if (fs::exists(root / "run.sqlite")) {
+  std::error_code ignored;  // it serves the title alone
+  run.name = fs::weakly_canonical(root, ignored).filename();
+  if (path_exists(root / "config.toml")) run.config = read_file(root / "config.toml", size_t{1} << 24);
+  if (path_exists(root / "run.sqlite")) {
     RunStore store = RunStore::open_existing(root / "run.sqlite");
     for (const std::string& name : store.metric_names()) run.metrics[name] = store.metrics(name);
     run.runs = store.runs();
@@ -256,7 +257,7 @@ RunData load_run(const std::string& folder) {
     run.samples = store.samples();
     std::stable_sort(run.samples.begin(), run.samples.end(),
                      [](const SampleRow& a, const SampleRow& b) { return a.step < b.step; });
-  } else if (fs::exists(root / "metrics.jsonl")) {
+  } else if (path_exists(root / "metrics.jsonl")) {
     read_jsonl(root / "metrics.jsonl", run);
   } else {
     throw error(Code::kNotFound,

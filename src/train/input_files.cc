@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace espalier {
 namespace {
@@ -25,9 +26,7 @@ struct Finder {
   std::vector<InputFile> files = {};
 
   void add(const fs::path& path, const fs::path& name, bool walked) {
-    std::error_code failure;
-    const uint64_t bytes = fs::file_size(path, failure);
-    if (failure) throw error(Code::kIo, "looking at {}: {}", path.string(), failure.message());
+    const uint64_t bytes = FileReader(path.string()).size();
     const bool jsonl =
         filter.format == "jsonl" || (filter.format == "auto" && has_extension(path, {"jsonl", "ndjson"}));
     files.push_back({path.string(), name.generic_string(), bytes, jsonl, walked});
@@ -54,19 +53,18 @@ struct Finder {
 
   void add_input(const std::string& input) {
     const size_t before = files.size();
-    std::error_code failure;
-    if (fs::is_directory(input, failure)) {
+    if (is_folder(input)) {
       walk(input, {});
-    } else if (fs::exists(input, failure)) {
+    } else if (path_exists(input)) {
       add(input, fs::path(input).filename(), false);
     } else {
       glob_t found{};
       const std::unique_ptr<glob_t, decltype(&::globfree)> freed(&found, ::globfree);
       if (::glob(input.c_str(), 0, nullptr, &found) != 0)
-        throw error(Code::kNotFound, "preparing text: there is no file, folder or glob match {}", input);
+        throw error(Code::kNotFound, "preparing text: there is no file, folder or glob match '{}'", input);
       for (size_t i = 0; i < found.gl_pathc; ++i) {
         const fs::path path = found.gl_pathv[i];
-        if (fs::is_directory(path, failure)) {
+        if (is_folder(path)) {
           walk(path, path.filename());
         } else {
           add(path, path.filename(), false);

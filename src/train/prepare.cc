@@ -11,8 +11,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
+#include "formats/token_dataset.h"
 #include "formats/token_shards.h"
 #include "text/bpe_trainer.h"
 #include "text/split.h"
@@ -27,7 +29,6 @@ namespace fs = std::filesystem;
 constexpr size_t kPartBytes = size_t{1} << 18;
 constexpr size_t kTaskBytes = size_t{1} << 17;  // of text that one thread encodes at a stretch
 constexpr int kTasksPerThread = 16;             // read before they are encoded
-constexpr const char* kManifest = "prepare.json";
 constexpr const char* kEndToken = "<|endoftext|>";
 
 /// The folder under construction: OUT.tmp, which becomes OUT or vanishes.
@@ -39,7 +40,7 @@ class StagingFolder {
     staging_ = out_.string() + ".tmp";
     std::error_code failure;
     if (fs::exists(out_, failure) && !(fs::is_directory(out_, failure) && fs::is_empty(out_, failure))) {
-      if (!fs::exists(out_ / kManifest, failure))
+      if (!fs::exists(out_ / kPrepareManifest, failure))
         throw error(Code::kUsage, "preparing text: {} exists and was not made by `prepare`; choose another folder",
                     out);
       if (!overwrite)
@@ -60,7 +61,7 @@ class StagingFolder {
 
   /// Gives the folder its name. An old one is exchanged for it at one stroke, then removed.
   void publish() {
-    const bool replaces = fs::exists(out_ / kManifest);
+    const bool replaces = path_exists(out_ / kPrepareManifest);
     const int status = ::renameat2(AT_FDCWD, staging_.c_str(), AT_FDCWD, out_.c_str(), replaces ? RENAME_EXCHANGE : 0);
     if (status != 0) throw errno_error("renaming " + staging_.string() + " to " + out_.string());
   }
@@ -257,7 +258,7 @@ OrderedJson split_json(const PreparedSplit& split) {
 
 /// What was made of what; the same bytes for the same inputs and settings.
 std::string manifest(const PrepareConfig& config, const PrepareResult& result, const Tokenizer& tokenizer) {
-  const OrderedJson json = {{"made_by", "espalier prepare"},
+  const OrderedJson json = {{"made_by", kPrepareMaker},
                             {"version", 1},
                             {"inputs", config.inputs},
                             {"files", result.files},
@@ -317,7 +318,7 @@ PrepareResult prepare(Context& context, Progress& progress, const PrepareConfig&
   result.binary_files = counts.binary_files;
   result.batch_bytes_max = encoder.held_max();
   tokenizer.save(folder.path());
-  write_file_atomic(folder.file(kManifest), manifest(config, result, tokenizer));
+  write_file_atomic(folder.file(kPrepareManifest), manifest(config, result, tokenizer));
   folder.publish();
   warn_about(context.log, config, result);
   return result;

@@ -255,6 +255,24 @@ TEST(Prepare, RefusesWhatItCannotDo) {
   EXPECT_EQ(read_file(folder / "mine/photo.jpg"), "precious");
 }
 
+TEST(Prepare, AShardThatIsGoneIsMissed) {
+  const TestFolder folder;
+  fs::create_directories(folder / "in");
+  for (uint64_t i = 0; i < 4; ++i) put_file(folder / fmt::format("in/{}.txt", i), some_text(i, 5'000));
+  const PrepareResult made = run({.inputs = {folder / "in"}, .out = folder / "out", .tokenizer = kTokenizer,
+                                  .val_fraction = 0, .shard_tokens = 1000});
+  ASSERT_GE(made.train.shards.size(), 3u);
+  const std::string out = folder / "out";
+  EXPECT_EQ(TokenDataset::open(out).token_count(), made.train.tokens);
+  fs::remove(out + "/train-00001.tokens");
+  for (const std::string& source : {out, out + "/", out + "/*", out + "/train-*.tokens"})
+    expect_error(Code::kNotFound, "train-00001.tokens is missing", [&] { TokenDataset::open(source); });
+  EXPECT_NO_THROW(TokenDataset::open(out + "/train-00000.tokens")) << "one alone was meant";
+  EXPECT_NO_THROW(TokenDataset::open(out + "/train-0000[02].tokens")) << "so were two";
+  fs::remove(out + "/prepare.json");
+  EXPECT_NO_THROW(TokenDataset::open(out)) << "nothing tells what there should be";
+}
+
 TEST(DocumentReader, PartsOfAnySizeMakeTheSameDocuments) {
   const TestFolder folder;
   const std::string text = some_text(3, 20'000) + "\n==\n" + some_text(4, 100) + "\n==\n==\nx";

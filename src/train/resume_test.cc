@@ -160,6 +160,31 @@ TEST(Resume, RefusesAnotherModelAndAnotherOptimizer) {
   expect_error(Code::kMismatch, "layers.2", [&] { run.trainer(); });
 }
 
+TEST(Resume, TellsAnotherOptimizerByItsTensorsToo) {
+  TestRun run;
+  run.train();
+  std::filesystem::remove(run.config.run.out + "/config.toml");
+  run.config.optim.kind = "muon";  // needs fewer tensors, all of which are there
+  expect_error(Code::kMismatch, "another model or optimizer", [&] { run.trainer(); });
+}
+
+TEST(Resume, SaysThatTheDataHasChanged) {
+  const TestShards shards{.vocab_hash = 5};
+  TestRun run("gpt2", 2, shards);
+  run.train();
+  const std::string shard = run.folder / "data/a.tokens";
+  CollectingLog log;
+  Context ctx{run.pool, log, run.ctx.isa, nullptr};
+  prepare_training(ctx, run.config);
+  EXPECT_TRUE(log.lines.empty()) << log.lines[0];
+  write_test_shards(shard, {.seed = 8, .vocab_hash = 5});
+  prepare_training(ctx, run.config);
+  ASSERT_EQ(log.lines.size(), 1u);
+  EXPECT_NE(log.lines[0].find("resuming with other data"), std::string::npos) << log.lines[0];
+  write_test_shards(shard, {.vocab_hash = 6});
+  expect_error(Code::kMismatch, "another tokenizer", [&] { run.trainer(); });
+}
+
 TEST(Resume, NeverAndAPathSayWhatTheyMean) {
   TestRun run;
   run.config.run.keep_last = 3;

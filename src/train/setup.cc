@@ -25,16 +25,11 @@ constexpr std::string_view kFixed[] = {
 /// Settings whose change is worth a word.
 constexpr std::string_view kNoted[] = {"model", "data", "optim", "compute", "run.seed"};
 
-bool has_file(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
-}
-
 /// Where the data's tokenizer.json lies: beside the shards, in the folder above, or with the model it continues.
 std::string find_tokenizer(const TokenDataset& data, const std::string& init) {
   const fs::path shard = fs::absolute(data.shards()[0].path());
   for (const fs::path& folder : {shard.parent_path(), shard.parent_path().parent_path(), fs::path(init)})
-    if (!folder.empty() && has_file(folder / "tokenizer.json")) return folder;
+    if (!folder.empty() && is_file(folder / "tokenizer.json")) return folder;
   return "";
 }
 
@@ -68,6 +63,22 @@ void open_data(TrainSetup& s) {
                 s.spec.positions);
 }
 
+/// Another vocabulary gives the ids another meaning; other tokens only end the promise that a resume is exact.
+void check_same_data(Context& ctx, TrainSetup& s) {
+  const DataIdentity before = s.state.data;
+  s.state.data = {s.train.token_count(), s.train.vocab_hash(), s.train.fingerprint()};
+  if (!s.checkpoint || before.tokens == 0) return;
+  const bool known = before.vocab_hash != 0 && s.state.data.vocab_hash != 0;
+  if (known && before.vocab_hash != s.state.data.vocab_hash)
+    throw error(Code::kMismatch,
+                "resuming from {}: the shards of {} were made with another tokenizer (hash {}) than those it learned "
+                "from (hash {}); prepare the text with the same tokenizer, or choose another --run.out",
+                s.checkpoint->path(), s.config.data.train, hex64(s.state.data.vocab_hash), hex64(before.vocab_hash));
+  if (before.fingerprint != s.state.data.fingerprint)
+    ctx.log.warn("resuming with other data: {} tokens, they were {}; the run goes on, but it is not the one it was",
+                 s.state.data.tokens, before.tokens);
+}
+
 /// The newest whole checkpoint, or none, as run.resume says.
 void find_checkpoint(Context& ctx, TrainSetup& s) {
   const RunConfig& run = s.config.run;
@@ -81,6 +92,10 @@ void find_checkpoint(Context& ctx, TrainSetup& s) {
   } else if (run.resume == "auto") {
     s.checkpoint = newest_valid_checkpoint(folder, ctx.log);
   } else {
+    if (!is_file(run.resume + "/manifest.json"))
+      throw error(Code::kNotFound,
+                  "run.resume is '{}': no checkpoint is there; expected auto, never, or a folder such as {}/step-100",
+                  run.resume, folder);
     s.checkpoint = Checkpoint::open(run.resume);
   }
   if (!s.checkpoint) return;
@@ -91,7 +106,7 @@ void find_checkpoint(Context& ctx, TrainSetup& s) {
 /// Compares the recipe with the one that the checkpoint's run was started with.
 void check_same_run(Context& ctx, const TrainSetup& s) {
   const fs::path saved = fs::path(s.checkpoint->path()).parent_path().parent_path() / "config.toml";
-  if (!has_file(saved)) return;
+  if (!is_file(saved)) return;
   TrainConfig before;
   config_from_toml_file(saved, ESP_CONFIG(before));
   const std::vector<std::string> fixed = differences(s.config, before, kFixed);
@@ -115,6 +130,7 @@ TrainSetup prepare_training(Context& ctx, const TrainConfig& config) {
     s.spec = load_spec(s.init);
   }
   open_data(s);
+  check_same_data(ctx, s);
   s.tokenizer = find_tokenizer(s.train, s.init);
   if (!s.tokenizer.empty()) check_tokenizer(s);
   s.compute = choose_compute(ctx, s.config.compute);

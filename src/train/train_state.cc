@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace espalier {
 
@@ -13,6 +14,9 @@ Json state_to_json(const TrainState& s) {
                {"trained_s", s.trained_s},
                {"dtype", s.dtype},
                {"guard", {{"window", s.guard.window}, {"skipped", s.guard.skipped}, {"in_row", s.guard.in_row}}}};
+  json["data"] = {{"tokens", s.data.tokens},
+                  {"vocab_hash", hex64(s.data.vocab_hash)},
+                  {"fingerprint", hex64(s.data.fingerprint)}};
   if (s.best) json["best"] = {{"step", s.best->step}, {"val_loss", s.best->val_loss}};
   return json;
 }
@@ -36,6 +40,10 @@ TrainState state_from_json(const Json& json, const std::string& what) {
     if (!loss.is_number()) throw error(Code::kBadData, "{}: guard.window holds what is no number", what);
     s.guard.window.push_back(loss.get<double>());
   }
+  if (const auto data = json.find("data"); data != json.end())
+    s.data = {json_get<int64_t>(*data, "tokens", what),
+              parse_hex64(json_get<std::string>(*data, "vocab_hash", what), what),
+              parse_hex64(json_get<std::string>(*data, "fingerprint", what), what)};
   if (const auto best = json.find("best"); best != json.end())
     s.best = {json_get<int64_t>(*best, "step", what), json_get<double>(*best, "val_loss", what)};
   return s;
@@ -51,8 +59,10 @@ std::vector<CheckpointGroup> checkpoint_groups(Optimizer& optimizer) {
 
 void restore(Context& ctx, const Checkpoint& checkpoint, const TrainState& state, Decoder& model,
              Optimizer& optimizer) {
+  size_t used = 0;
   for (size_t i = 0; i < optimizer.size(); ++i)
     for (const StateTensor& t : optimizer.state_of(i)) {
+      ++used;
       const TensorInfo* info = checkpoint.tensors().find(t.name);
       if (!info || !(info->shape == t.tensor->shape()) || info->dtype != t.tensor->dtype())
         throw error(Code::kMismatch,
@@ -64,6 +74,11 @@ void restore(Context& ctx, const Checkpoint& checkpoint, const TrainState& state
       const Tensor saved = checkpoint.tensors().tensor(t.name);
       kernels(ctx).copy(ctx, {.src = saved.mat(), .dst = t.tensor->mat()});
     }
+  if (used != checkpoint.tensors().names().size())
+    throw error(Code::kMismatch,
+                "resuming from {}: it holds {} tensors, the recipe makes {}. The checkpoint is of another model or "
+                "optimizer; use another --run.out, or --run.resume=never",
+                checkpoint.path(), checkpoint.tensors().names().size(), used);
   optimizer.set_updates(state.updates);
   model.refresh_copies(ctx);
 }

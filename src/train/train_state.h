@@ -17,6 +17,13 @@ struct Best {
   double val_loss = 0;
 };
 
+/// What the order of samples stands on. All 0: a checkpoint that does not say.
+struct DataIdentity {
+  int64_t tokens = 0;
+  uint64_t vocab_hash = 0;   ///< 0 too where the shards do not say
+  uint64_t fingerprint = 0;  ///< TokenDataset::fingerprint
+};
+
 struct TrainState {
   int64_t step = 0;      ///< steps done
   int64_t samples = 0;   ///< the loader's cursor
@@ -25,6 +32,7 @@ struct TrainState {
   Guard::State guard;
   std::optional<Best> best;  ///< of the checkpoints saved so far
   std::string dtype;         ///< of products, as decided at the start
+  DataIdentity data;         ///< of the training shards
 };
 
 Json state_to_json(const TrainState& state);
