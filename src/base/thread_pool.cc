@@ -6,8 +6,10 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <thread>
+#include <system_error>
 #include <vector>
+
+#include "base/error.h"
 
 namespace espalier {
 
@@ -16,6 +18,16 @@ int available_cores() {
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
   return std::max(1u, std::thread::hardware_concurrency());
+}
+
+std::thread start_thread(std::function<void()> fn) {
+  try {
+    return std::thread(std::move(fn));
+  } catch (const std::system_error& e) {  // the standard library's edge: its exception becomes ours
+    throw error(Code::kNoSpace,
+                "starting a thread: {}; use fewer --threads, or allow more threads (ulimit -u) or memory (ulimit -v)",
+                e.code().message());
+  }
 }
 
 namespace {
@@ -43,6 +55,12 @@ struct ThreadPool::State {
   std::exception_ptr failure;
   bool stop = false;
   std::vector<std::thread> threads;
+
+  ~State() {
+    stop = true;
+    publish();
+    for (std::thread& thread : threads) thread.join();
+  }
 
   void run_tasks(int worker, const std::function<void()>* poll) {
     try {
@@ -91,14 +109,10 @@ struct ThreadPool::State {
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   const int count = threads > 0 ? threads : available_cores();
   for (int worker = 1; worker < count; ++worker)
-    state_->threads.emplace_back([this, worker] { state_->work(worker, this); });
+    state_->threads.push_back(start_thread([this, state = state_.get(), worker] { state->work(worker, this); }));
 }
 
-ThreadPool::~ThreadPool() {
-  state_->stop = true;
-  state_->publish();
-  for (std::thread& thread : state_->threads) thread.join();
-}
+ThreadPool::~ThreadPool() = default;
 
 int ThreadPool::size() const { return int(state_->threads.size()) + 1; }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <thread>
 
 #include "base/function_ref.h"
 
@@ -12,9 +13,12 @@ namespace espalier {
 /// Processors this process may run on (affinity respected).
 int available_cores();
 
+/// A thread that runs fn. Throws Error kNoSpace where the system gives no more of them.
+std::thread start_thread(std::function<void()> fn);
+
 class ThreadPool {
  public:
-  /// `threads` counts the calling thread too; 0 means one per available core.
+  /// `threads` counts the calling thread too; 0 means one per available core. Throws as start_thread does.
   explicit ThreadPool(int threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -2,6 +2,7 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
@@ -146,6 +147,25 @@ TEST(ThreadPool, RangesCoverEveryElementOnce) {
     });
     for (const auto& hit : hits) ASSERT_EQ(hit.load(), 1);
   }
+}
+
+// In a process of its own: the limit is there for good.
+TEST(ThreadPoolDeathTest, WhereTheSystemGivesNoMoreThreadsItIsOneError) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need address space of their own";
+#endif
+  const auto starve = [] {
+    // A thread's stack is address space: far fewer than a thousand fit.
+    const rlimit little{rlim_t{1} << 30, rlim_t{1} << 30}, stack{rlim_t{8} << 20, rlim_t{8} << 20};
+    if (::setrlimit(RLIMIT_AS, &little) != 0 || ::setrlimit(RLIMIT_STACK, &stack) != 0) std::_Exit(2);
+    try {
+      ThreadPool pool(1000);
+    } catch (const Error& e) {
+      std::_Exit(e.code() == Code::kNoSpace && std::string(e.what()).find("--threads") != std::string::npos ? 0 : 3);
+    }
+    std::_Exit(4);
+  };
+  EXPECT_EXIT(starve(), testing::ExitedWithCode(0), "");
 }
 
 TEST(ThreadPool, ManyPoolsComeAndGo) {

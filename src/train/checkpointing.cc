@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/thread_pool.h"
 #include "tensor/tensor.h"
 
 namespace espalier {
@@ -24,7 +25,7 @@ CheckpointSaver::CheckpointSaver(Context& ctx, std::string checkpoints, std::vec
   if (!in_background) return;
   cut_into_pieces();
   next_piece_ = pieces_.size();
-  thread_ = std::thread([this] { work(); });
+  thread_ = start_thread([this] { work(); });
 }
 
 CheckpointSaver::~CheckpointSaver() {

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/thread_pool.h"
 
 namespace espalier {
 namespace {
@@ -26,7 +27,7 @@ DataLoader::DataLoader(const TokenDataset& dataset, const LoaderOptions& options
       cursor_(options.cursor) {
   // One slot more than prepared in advance: the one that the caller works on.
   for (int i = 0; i < options.ahead + 1; ++i) slots_.push_back(std::make_unique<TrainingBatch>(options.shape));
-  thread_ = std::thread([this] { work(); });
+  thread_ = start_thread([this] { work(); });
 }
 
 DataLoader::~DataLoader() {
