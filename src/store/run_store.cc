@@ -3,6 +3,8 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <limits>
 #include <mutex>
 
@@ -24,7 +26,10 @@ CREATE TABLE events (id INTEGER PRIMARY KEY, step INTEGER, kind TEXT, text TEXT,
 CREATE TABLE samples (id INTEGER PRIMARY KEY, step INTEGER, prompt TEXT, text TEXT, wall_s REAL, run INTEGER);
 )";
 
-Error store_error(int status, const std::string& attempt, const char* detail) {
+/// `number` is the errno behind the status, 0 where there is none.
+Error store_error(int status, int number, const std::string& attempt, const char* detail) {
+  // SQLite calls a full disk an I/O error where it was about to grow the index that processes share.
+  if (number == ENOSPC || number == EFBIG || number == EDQUOT || status == SQLITE_IOERR_SHMSIZE) status = SQLITE_FULL;
   switch (status & 0xFF) {
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
@@ -33,11 +38,11 @@ Error store_error(int status, const std::string& attempt, const char* detail) {
     case SQLITE_LOCKED:
       return error(Code::kTimeout, "{}: another process holds it; try again when that has ended", attempt);
     case SQLITE_FULL:
-      return error(Code::kNoSpace, "{}: the disk is full", attempt);
+      return error(Code::kNoSpace, "{}: no space left on the disk; make room and try again", attempt);
     case SQLITE_NOMEM:
       return error(Code::kNoSpace, "{}: out of memory", attempt);
     default:
-      return error(Code::kIo, "{}: {}", attempt, detail);
+      return error(Code::kIo, "{}: {}", attempt, number ? std::strerror(number) : detail);
   }
 }
 
@@ -91,7 +96,9 @@ struct RunStore::State {
 
   void check(int status, const char* doing) {
     if (status == SQLITE_OK || status == SQLITE_ROW || status == SQLITE_DONE) return;
-    throw store_error(status, fmt::format("{} {}", doing, path), db ? sqlite3_errmsg(db.get()) : "out of memory");
+    const int number = db ? sqlite3_system_errno(db.get()) : 0;
+    throw store_error(db ? sqlite3_extended_errcode(db.get()) : status, number, fmt::format("{} {}", doing, path),
+                      db ? sqlite3_errmsg(db.get()) : "out of memory");
   }
 
   void execute(const std::string& sql, const char* doing) {
@@ -202,6 +209,8 @@ int64_t RunStore::begin_run(std::string_view config, int64_t after_step) {
   State& s = *state_;
   std::lock_guard lock(s.mutex);
   s.begin_batch();
+  // Who begins holds the run folder: a run that is still called running ended without a word.
+  s.execute("UPDATE runs SET status = 'killed' WHERE status = 'running'", "writing");
   for (const char* table : {"metrics", "events", "samples"})
     s.execute(fmt::format("DELETE FROM {} WHERE step > {}", table, after_step), "writing");
   const Statement add = s.prepare("INSERT INTO runs (started_s, config, host, status) VALUES (?,?,?,?)", "writing");

@@ -52,7 +52,8 @@ class RunStore {
   RunStore& operator=(RunStore&&) = delete;
 
   /// Begins a row of `runs` and forgets what earlier runs logged beyond `after_step` (a resume repeats those steps;
-  /// -1 forgets all). Status is "running" until set_status. Returns the id.
+  /// -1 forgets all). Status is "running" until set_status; an earlier run that still was becomes "killed". Returns
+  /// the id.
   int64_t begin_run(std::string_view config, int64_t after_step = -1);
   void set_status(std::string_view status);
 

@@ -96,6 +96,17 @@ TEST_F(RunStoreTest, ResumeForgetsWhatWillBeRepeated) {
   EXPECT_TRUE(store.metrics("loss").empty());
 }
 
+TEST_F(RunStoreTest, ARunThatDiedWithoutAWordWasKilled) {
+  RunStore store = RunStore::open(path_);
+  store.begin_run("a");
+  store.begin_run("b");
+  store.set_status("finished");
+  store.begin_run("c");
+  std::vector<std::string> statuses;
+  for (const RunRow& row : store.runs()) statuses.push_back(row.status);
+  EXPECT_EQ(statuses, (std::vector<std::string>{"killed", "finished", "running"}));
+}
+
 TEST_F(RunStoreTest, ReadersSeeWholeBatchesWhileARunWrites) {
   RunStore writer = RunStore::open(path_);
   writer.begin_run("");

@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 
 namespace espalier {
@@ -31,14 +31,19 @@ std::string lines_until(const std::string& text, int64_t after_step) {
 Metrics::Metrics(const std::string& folder, std::string_view config, int64_t after_step)
     : store_(RunStore::open(folder + "/run.sqlite")), path_(folder + "/metrics.jsonl") {
   store_.begin_run(config, after_step);
-  const std::string old = std::filesystem::exists(path_) ? read_file(path_) : "";
+  const std::string old = path_exists(path_) ? read_file(path_) : "";
   if (!old.empty()) write_file_atomic(path_, lines_until(old, after_step));
   fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd_ < 0) throw errno_error("opening " + path_);
 }
 
 Metrics::~Metrics() {
-  if (fd_ >= 0) ::close(fd_);
+  ::close(fd_);
+  if (ended_) return;
+  try {
+    status("failed");
+  } catch (const Error&) {  // a destructor's edge: the error that brings us here is the one to tell
+  }
 }
 
 void Metrics::log(int64_t step, std::initializer_list<std::pair<std::string_view, double>> values) {
@@ -61,6 +66,7 @@ void Metrics::sample(int64_t step, std::string_view prompt, std::string_view tex
 }
 
 void Metrics::status(std::string_view status) {
+  ended_ = true;
   store_.set_status(status);
   store_.flush();
 }

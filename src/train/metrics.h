@@ -18,6 +18,7 @@ class Metrics {
  public:
   /// Opens or creates both in the run folder and drops what was logged after `after_step`; -1 drops everything.
   Metrics(const std::string& folder, std::string_view config, int64_t after_step);
+  /// A run whose status was not told has failed.
   ~Metrics();
 
   /// A line {"step": 10, "loss": 3.25, ...}, on its way to the disk when this returns. NaN becomes null.
@@ -32,6 +33,7 @@ class Metrics {
   RunStore store_;
   std::string path_;
   int fd_ = -1;
+  bool ended_ = false;
 };
 
 }  // namespace espalier

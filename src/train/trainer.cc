@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/human.h"
 #include "models/init.h"
 #include "models/load.h"
@@ -23,43 +24,46 @@ namespace fs = std::filesystem;
 
 constexpr double kShowEveryS = 0.5;
 
-/// Makes the run folder and holds it alone; the lock goes with the process.
-int lock_folder(const std::string& folder) {
-  std::error_code status;
-  fs::create_directories(folder, status);
-  if (status) throw error(Code::kIo, "creating the run folder {}: {}", folder, status.message());
-  const int fd = ::open((folder + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) throw errno_error("opening " + folder + "/.lock");
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    ::close(fd);
-    throw error(Code::kUsage, "another process trains in {}; wait for it, or choose another --run.out", folder);
-  }
-  return fd;
-}
-
 /// Puts the tokenizer beside the model, so that the folder talks.
 void copy_tokenizer(const std::string& from, const std::string& to) {
   for (const char* name :
        {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json"})
-    if (fs::exists(fs::path(from) / name))
-      fs::copy_file(fs::path(from) / name, fs::path(to) / name, fs::copy_options::overwrite_existing);
+    if (is_file(from + "/" + name)) copy_file(from + "/" + name, to + "/" + name);
+}
+
+/// The setup, once its memory is known to be there.
+TrainSetup fitting(TrainSetup setup) {
+  check_fits(setup.plan, setup.available_bytes);
+  return setup;
 }
 
 }  // namespace
 
+FolderLock::FolderLock(const std::string& folder) {
+  std::error_code status;
+  fs::create_directories(folder, status);
+  if (status) throw error(Code::kIo, "creating the run folder {}: {}", folder, status.message());
+  fd_ = ::open((folder + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd_ < 0) throw errno_error("opening " + folder + "/.lock");
+  if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
+  ::close(fd_);
+  throw error(Code::kUsage, "another process trains in {}; wait for it, or choose another --run.out", folder);
+}
+
+FolderLock::~FolderLock() { ::close(fd_); }
+
 Trainer::Trainer(Context& ctx, const Mesh& mesh, TrainSetup setup, TrainHooks hooks)
     : ctx_(ctx),
       mesh_(mesh),
-      setup_(std::move(setup)),
+      setup_(fitting(std::move(setup))),
       config_(setup_.config),
       hooks_(std::move(hooks)),
-      state_(setup_.state) {
-  check_fits(setup_.plan, setup_.available_bytes);
-  lock_fd_ = lock_folder(config_.run.out);
+      state_(setup_.state),
+      lock_(config_.run.out) {
   build();
 }
 
-Trainer::~Trainer() { ::close(lock_fd_); }
+Trainer::~Trainer() = default;
 
 void Trainer::build() {
   const TrainConfig& c = config_;
@@ -99,6 +103,10 @@ void Trainer::build() {
 }
 
 TrainOutcome Trainer::run() {
+  struct Diary {
+    std::unique_ptr<Metrics>& metrics;
+    ~Diary() { metrics.reset(); }  // also where an error ends the run, so that it is called failed
+  } const closed{metrics_};
   begin();
   while (!done()) {
     if (!train_one_step()) break;
@@ -180,7 +188,6 @@ void Trainer::refuse(const StepResult& result) {
   ctx_.log.warn("step {} is skipped: {}", state_.step, why);
   metrics_->event(state_.step, spike ? "spike" : "skip", why);
   if (!guard_->exhausted()) return;
-  metrics_->status("failed");
   throw error(Code::kBadData,
               "training {}: {} steps in a row were refused, the last one because of this: {}. Resume from an "
               "earlier checkpoint with a lower optim.lr or a longer warm-up",
@@ -264,10 +271,10 @@ void Trainer::save(bool now) {
 }
 
 TrainOutcome Trainer::finish() {
-  hooks_.progress->end();
   const std::string& out = config_.run.out;
   const bool interrupted = hooks_.interrupted && hooks_.interrupted();
   if (interval_.steps > 0) log();
+  hooks_.progress->end();
   if (evaluator_ && !interrupted && !every(config_.run.eval_every)) evaluate();
   if (saving_step_ >= 0) report_save_stall();
   save(true);

@@ -16,6 +16,18 @@
 
 namespace espalier {
 
+/// The run folder, held alone; the lock goes with the process at the latest.
+class FolderLock {
+ public:
+  /// Makes the folder. Throws Error kUsage where another process holds it, kIo.
+  explicit FolderLock(const std::string& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+
+ private:
+  int fd_ = -1;
+};
+
 /// What the loop cannot do itself: show progress, hear Ctrl-C, and generate text (the engine stands beside train).
 struct TrainHooks {
   Progress* progress = &silent_progress();
@@ -80,7 +92,7 @@ class Trainer {
   TrainConfig& config_;
   TrainHooks hooks_;
   TrainState& state_;
-  int lock_fd_ = -1;
+  FolderLock lock_;
 
   std::unique_ptr<Decoder> model_;
   std::unique_ptr<Optimizer> optimizer_;

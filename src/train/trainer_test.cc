@@ -134,6 +134,29 @@ TEST(Trainer, GivesUpWhenEveryStepIsRefused) {
   EXPECT_EQ(skips, 4);
 }
 
+TEST(Trainer, ARunThatAnErrorEndsHasFailed) {
+  TestRun run;
+  run.config.run.sample_every = 8;
+  run.config.run.sample_prompt = "x";
+  int64_t samples = 0;
+  const auto failing = [&](Decoder&) -> std::string {
+    if (++samples == 2) throw error(Code::kNoSpace, "no room for a sample");
+    return "";
+  };
+  const auto trainer = run.trainer({.sample = failing});
+  expect_error(Code::kNoSpace, "no room", [&] { trainer->run(); });
+  EXPECT_EQ(RunStore::open_existing(run.config.run.out + "/run.sqlite").runs().back().status, "failed");
+}
+
+TEST(Trainer, AFailedBeginningLetsTheRunFolderGo) {
+  TestRun run;
+  run.config.data.context = 100'000;  // more than the shards hold
+  run.config.model.layers = 1;
+  expect_error(Code::kMismatch, "make no sample", [&] { run.trainer(); });
+  run.config.data.context = 32;
+  EXPECT_NO_THROW(run.trainer());
+}
+
 TEST(Trainer, RefusesDataThatDoesNotBelongToTheModel) {
   TestRun run;
   run.config.model.vocab = 60;
