@@ -194,7 +194,7 @@ bool assign_items(const Slot& slot, const std::vector<std::string>& values) {
 bool assign_list(const Slot& slot, const std::string& value) {
   if (value.empty() || value[0] != '[')
     return assign_items(slot, value.empty() ? std::vector<std::string>{} : std::vector{value});
-  const toml::table table = parse_toml("list = " + value, "a list");
+  const toml::table table = parse_toml("list = " + value, "the list of " + slot.path());
   const toml::array* items = table["list"].as_array();
   return items && table.size() == 1 && assign(slot, *items);
 }

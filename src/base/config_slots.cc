@@ -55,7 +55,8 @@ std::string Slot::range(int64_t int_guard, double guard) const {
 
 std::string Slot::expected() const {
   if (!choices.empty()) return fmt::format("one of {}", fmt::join(choices, ", "));
-  constexpr const char* kWords[] = {"true or false", "an integer", "a number", "a text", "a list of texts"};
+  constexpr const char* kWords[] = {"true or false", "an integer", "a number", "a text in UTF-8",
+                                    "a list of texts in UTF-8"};
   const std::string whole = range(kIntMax, kDoubleLimit);
   return kWords[target.index()] + (whole.empty() ? "" : ", " + whole);
 }

@@ -102,7 +102,7 @@ TEST(Config, WrongTypesAndRanges) {
   EXPECT_EQ(toml_error("resume = 1"), "demo.toml:1: resume = 1: expected true or false");
   EXPECT_EQ(toml_error("[optim]\nschedule = \"cosin\""),
             "demo.toml:2: optim.schedule = 'cosin': expected one of cosine, linear, wsd");
-  EXPECT_EQ(toml_error("files = [1]"), "demo.toml:1: files = [ 1 ]: expected a list of texts");
+  EXPECT_EQ(toml_error("files = [1]"), "demo.toml:1: files = [ 1 ]: expected a list of texts in UTF-8");
   EXPECT_EQ(toml_error("optim = 3"), "demo.toml:1: 'optim' is a section: write [optim] and its keys below");
 }
 
@@ -145,7 +145,7 @@ TEST(Config, FlagErrors) {
   EXPECT_EQ(flag_error("resume", "yes"), "--resume=yes: expected true or false");
   EXPECT_EQ(flag_error("optim.sched", "wsd"),
             "--optim.sched: unknown key 'optim.sched' (did you mean 'optim.schedule'?)");
-  EXPECT_EQ(flag_error("out", "\xff\xfe"), "--out=\xff\xfe: expected a text");
+  EXPECT_EQ(flag_error("out", "\xff\xfe"), "--out=\xff\xfe: expected a text in UTF-8");
 }
 
 TEST(Config, WritesWhatItReads) {

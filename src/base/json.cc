@@ -23,6 +23,14 @@ std::string position(std::string_view text, size_t byte) {
   return fmt::format("line {}, column {}", line, column);
 }
 
+/// The library's message without its own name and without the place, which ours names.
+std::string said(const Json::exception& e) {
+  std::string text = e.what();
+  if (text.starts_with('[')) text.erase(0, std::min(text.find("] ") + 2, text.size()));
+  if (text.starts_with("parse error")) text.erase(0, std::min(text.find(": ") + 2, text.size()));
+  return text;
+}
+
 // Depth is checked first: nlohmann's parser is iterative, but the destructor and our own readers recurse.
 void check_depth(std::string_view text, const std::string& what) {
   int depth = 0;
@@ -50,9 +58,9 @@ Json parse(std::string_view text, const std::string& what, const Json::parser_ca
     return Json::parse(text, callback);
   } catch (const Json::parse_error& e) {  // the library's edge: its exception becomes ours
     throw error(Code::kBadData, "reading {}: not valid JSON at {}: {}", what,
-                position(text, e.byte ? e.byte - 1 : 0), e.what());
+                position(text, e.byte ? e.byte - 1 : 0), said(e));
   } catch (const Json::exception& e) {  // the same edge: a number beyond double comes as out_of_range, without a place
-    throw error(Code::kBadData, "reading {}: {}", what, e.what());
+    throw error(Code::kBadData, "reading {}: {}", what, said(e));
   }
 }
 

@@ -31,6 +31,11 @@ TEST(Json, RefusesWhatTheLibraryReportsInOtherWays) {
   EXPECT_NE(refusal("", parse_json), "");
 }
 
+TEST(Json, SpeaksInItsOwnVoice) {
+  for (const char* text : {"", "{", "[1e999]", "[\"\xff\"]", "nul"})
+    EXPECT_EQ(refusal(text, parse_json).find("exception"), std::string::npos) << refusal(text, parse_json);
+}
+
 TEST(Json, UniqueRefusesARepeatedKeyAtAnyDepth) {
   EXPECT_EQ(parse_json_unique("{\"a\": {\"a\": 1}, \"b\": [{\"a\": 2}, {\"a\": 3}]}", "a test")["b"][1]["a"], 3);
   EXPECT_NE(refusal("{\"x\": 1, \"x\": 2}", parse_json_unique).find("\"x\""), std::string::npos);

@@ -170,7 +170,8 @@ int64_t Tokenizer::vocab_size() const { return state_->parts.vocabulary.size(); 
 void Tokenizer::encode(std::string_view text, std::vector<int32_t>& ids, const EncodeOptions& options) const {
   const State& state = *state_;
   if (!is_utf8(text)) return encode(repair_utf8(text).text, ids, options);
-  ESP_CHECK(text.size() < (size_t{1} << 30), "a text of {} bytes", text.size());
+  if (text.size() >= size_t{1} << 30)  // offsets have 32 bits
+    throw error(Code::kUnsupported, "tokenizing a text of {} bytes at once: fewer than 1 GiB fit; cut it", text.size());
   std::unique_ptr<Workspace> workspace = state_->take();
   if (options.add_special) ids.insert(ids.end(), state.parts.prefix.begin(), state.parts.prefix.end());
   state.parts.added.split(text, options.parse_special, workspace->segments);

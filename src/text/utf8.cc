@@ -5,6 +5,7 @@
 #include <simdjson.h>
 
 #include "base/check.h"
+#include "base/error.h"
 
 namespace espalier {
 
@@ -56,7 +57,9 @@ uint32_t RepairedText::source_offset(uint32_t here) const {
 }
 
 RepairedText repair_utf8(std::string_view text) {
-  ESP_CHECK(text.size() < (size_t{1} << 30), "{} bytes", text.size());
+  if (text.size() >= size_t{1} << 30)  // offsets have 32 bits, and each byte may become three
+    throw error(Code::kUnsupported, "repairing a text of {} bytes that is not UTF-8: fewer than 1 GiB fit; cut it",
+                text.size());
   RepairedText out;
   out.anchors.push_back({0, 0});
   for (size_t i = 0; i < text.size();) {
