@@ -32,10 +32,9 @@ const CodeInfo& code_info(Code code) {
 
 Error errno_error(const std::string& attempt) {
   const int number = errno;
-  const Code code = number == ENOSPC || number == ENOMEM || number == EDQUOT ? Code::kNoSpace
-                    : number == ENOENT                                       ? Code::kNotFound
-                                                                             : Code::kIo;
-  return Error(code, attempt + ": " + std::strerror(number));
+  const bool disk = number == ENOSPC || number == EDQUOT || number == EFBIG;  // EFBIG: more than `ulimit -f` allows
+  const Code code = disk || number == ENOMEM ? Code::kNoSpace : number == ENOENT ? Code::kNotFound : Code::kIo;
+  return Error(code, attempt + ": " + std::strerror(number) + (disk ? "; make room and try again" : ""));
 }
 
 }  // namespace espalier

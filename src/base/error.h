@@ -52,8 +52,8 @@ Error error(Code code, fmt::format_string<Args...> format, Args&&... args) {
   return Error(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// An Error for the current errno: "ATTEMPT: No space left on device". ENOSPC and ENOMEM become kNoSpace, ENOENT
-/// kNotFound, everything else kIo.
+/// An Error for the current errno: "ATTEMPT: Permission denied". A full disk or memory and a file over the limit become
+/// kNoSpace, ENOENT kNotFound, everything else kIo.
 Error errno_error(const std::string& attempt);
 
 }  // namespace espalier

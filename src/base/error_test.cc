@@ -38,10 +38,11 @@ TEST(Error, ErrnoBecomesACode) {
   EXPECT_EQ(code(ENOSPC), Code::kNoSpace);
   EXPECT_EQ(code(ENOMEM), Code::kNoSpace);
   EXPECT_EQ(code(EDQUOT), Code::kNoSpace);
+  EXPECT_EQ(code(EFBIG), Code::kNoSpace) << "ulimit -f";
   EXPECT_EQ(code(ENOENT), Code::kNotFound);
   EXPECT_EQ(code(EACCES), Code::kIo);
   errno = ENOSPC;
-  EXPECT_STREQ(errno_error("writing x").what(), "writing x: No space left on device");
+  EXPECT_STREQ(errno_error("writing x").what(), "writing x: No space left on device; make room and try again");
 }
 
 TEST(Check, SaysWhereWhatAndWithWhichValues) {

@@ -1,6 +1,8 @@
 // The program: the array of verbs, the dispatch, the help that teaches, and the one catch.
 #include <algorithm>
+#include <filesystem>
 #include <new>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/suggest.h"
@@ -91,6 +93,12 @@ int run_program(std::span<const std::string> args) {
   } catch (const std::bad_alloc&) {
     code = Code::kNoSpace;
     terminal.report_error("out of memory; use a smaller model, batch or context");
+  } catch (const std::system_error& e) {
+    const bool full = e.code() == std::errc::no_space_on_device || e.code() == std::errc::not_enough_memory;
+    code = full ? Code::kNoSpace : Code::kIo;
+    const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&e);
+    const std::string what = file ? file->path1().string() : "asking the system";
+    terminal.report_error(fmt::format("{}: {}", what, e.code().message()));
   } catch (const std::exception& e) {
     terminal.report_error(fmt::format("{} (a fault of ours; please report it with the output of `espalier doctor`)",
                                       e.what()));

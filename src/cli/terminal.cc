@@ -1,5 +1,6 @@
 #include "cli/terminal.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -23,6 +24,35 @@ void on_interrupt(int) {
   constexpr char kNewline = '\n';
   [[maybe_unused]] const ssize_t ignored = ::write(2, &kNewline, 1);
   ::_exit(code_info(Code::kInterrupted).exit_status);
+}
+
+/// Descriptors 0 to 2 that are closed would be given to the first files that are opened, and what is printed would end
+/// up in a checkpoint. Something that fails like a closed one stands in their place.
+void hold_standard_streams() {
+  for (int fd = 0; fd <= 2; ++fd)
+    if (::fcntl(fd, F_GETFD) < 0) [[maybe_unused]] const int held = ::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+}
+
+void listen_for(int signal) {
+  struct sigaction action {}, before {};
+  ::sigaction(signal, nullptr, &before);
+  if (signal == SIGHUP && before.sa_handler == SIG_IGN) return;  // nohup
+  action.sa_handler = on_interrupt;
+  ::sigaction(signal, &action, nullptr);
+}
+
+/// One line, whatever a file's name holds.
+std::string one_line(std::string_view message) {
+  std::string line;
+  for (const char c : message) {
+    if (c == '\n')
+      line += "\\n";
+    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)
+      line += fmt::format("\\x{:02x}", c);
+    else
+      line += c;
+  }
+  return line;
 }
 
 class StderrLog : public Log {
@@ -75,9 +105,9 @@ Terminal::Terminal() {
   state_ = std::make_unique<State>([this] {
     if (!state_->owns_interrupts) check_interrupt();
   });
-  struct sigaction action {};
-  action.sa_handler = on_interrupt;
-  for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
+  hold_standard_streams();
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) listen_for(signal);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file over `ulimit -f` is an error of the write, not the end
 }
 
 Terminal::~Terminal() = default;
@@ -121,6 +151,7 @@ void Terminal::check_interrupt() const {
 
 void Terminal::own_interrupts() {
   state_->owns_interrupts = true;
+  ::signal(SIGPIPE, SIG_IGN);  // long work does not end because nobody reads its news any more
   if (state_->pool) state_->pool->poll = nullptr;
 }
 
@@ -132,7 +163,8 @@ void Terminal::settings_changed() { state_->log.set_level(parse_log_level(state_
 void Terminal::report_error(std::string_view message) {
   state_->screen.release();
   const bool colour = state_->screen.look().colour;
-  state_->screen.line(fmt::format("{}error:{} {}", colour ? "\x1b[31m" : "", colour ? "\x1b[0m" : "", message));
+  state_->screen.line(fmt::format("{}error:{} {}", colour ? "\x1b[31m" : "", colour ? "\x1b[0m" : "",
+                                   one_line(message)));
 }
 
 }  // namespace espalier

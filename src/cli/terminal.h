@@ -51,7 +51,7 @@ class Terminal {
   bool out_utf8() const;
   int out_width() const;
 
-  /// The user pressed Ctrl-C (or SIGTERM came). A second time ends the program at once.
+  /// The user pressed Ctrl-C (or SIGTERM or SIGHUP came). A second time ends the program at once.
   bool interrupted() const;
   /// Throws Error kInterrupted if interrupted().
   void check_interrupt() const;

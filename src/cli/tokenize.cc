@@ -74,6 +74,7 @@ int run(Terminal& terminal, std::span<const std::string> args) {
                                   : encode_line(tokenizer, json, what, options));
     terminal.check_interrupt();
   }
+  if (std::cin.bad()) throw errno_error("reading standard input");
   return 0;
 }
 

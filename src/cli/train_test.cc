@@ -101,7 +101,7 @@ TEST(TrainProcess, SurvivesBeingKilledAtAnyMoment) {
 }
 
 TEST(TrainProcess, CtrlCSavesAndTheSameCommandGoesOn) {
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     ChildRun run("run");
     run.settings["run.save_every"] = "0";
     run.settings["run.max_steps"] = "1000000";

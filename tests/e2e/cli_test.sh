@@ -34,6 +34,37 @@ status=0
 "$espalier" list > /dev/full 2> /dev/null || status=$?
 [[ $status -eq 8 ]] || { echo "a full disk: status $status, expected 8"; failures=1; }
 
+# What a file's name holds does not make a second line, and no way into the file system ends the program.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+ln -s loop "$work/loop"
+long=$(printf 'x%.0s' {1..5000})
+expect 7 "Too many levels of symbolic links" diff "$work/loop" "$work/loop"
+for verb in inspect report tokenize "eval perplexity"; do
+  expect 7 "Too many levels of symbolic links" $verb "$work/loop" --json
+  expect 3 "" $verb "$long" --json
+done
+expect 3 'two\nlines' inspect $'two\nlines'
+expect 2 "UTF-8" inspect $'\xff'
+
+# Standard streams that are closed, or are no files, are errors and not silence.
+golden=$3/tests/golden/tokenizer/gpt2.json
+status=0
+"$espalier" tokenize "$golden" <&- > /dev/null 2>&1 || status=$?
+[[ $status -eq 7 ]] || { echo "closed standard input: status $status, expected 7"; failures=1; }
+status=0
+"$espalier" tokenize "$golden" < "$work" > /dev/null 2>&1 || status=$?
+[[ $status -eq 7 ]] || { echo "a folder as standard input: status $status, expected 7"; failures=1; }
+status=0
+"$espalier" list >&- 2>&- || status=$?
+[[ $status -eq 7 ]] || { echo "closed standard output: status $status, expected 7"; failures=1; }
+
+# A file that may not grow (ulimit -f) is a full disk.
+head -c 100000 "$0" > "$work/text.txt"
+status=0
+(ulimit -f 1; "$espalier" prepare "$work/text.txt" --out "$work/data" --vocab-size 300 > /dev/null 2>&1) || status=$?
+[[ $status -eq 8 && $(ls "$work") != *data* ]] || { echo "ulimit -f: status $status, expected 8; $(ls "$work")"; failures=1; }
+
 # Every verb explains itself, with an example.
 while read -r verb _; do
   "$espalier" "$verb" --help | grep -q "^example:" || { echo "espalier $verb --help has no example"; failures=1; }

@@ -51,6 +51,14 @@ test -s run/report.html
 "$espalier" report run --json | python3 -c 'import json, sys; assert json.load(sys.stdin)["loss"]["step"] == 60'
 "$espalier" inspect run/model > /dev/null
 
+# Nobody reads what it says any more: the training goes on to its end, and nothing of it lands in the run's files.
+"$espalier" train recipe.toml --run.out=unheard 2>&1 | true || true
+"$espalier" train recipe.toml --run.out=mute >&- 2>&- <&- || true
+for run in unheard mute; do
+  test "$("$espalier" report $run --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["loss"]["step"])')" = 60
+done
+python3 -c 'import json; [json.loads(line) for line in open("mute/metrics.jsonl")]'
+
 # Ctrl-C: the run stops in good order, says so by its status, and goes on from where it stood. A shell without job
 # control starts background programs deaf to SIGINT, so Python starts this one.
 python3 - "$espalier" << 'END'
