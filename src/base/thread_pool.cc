@@ -32,8 +32,8 @@ std::thread start_thread(std::function<void()> fn) {
 
 namespace {
 // Kernels follow each other within microseconds and end unevenly, and waking a sleeper takes tens of microseconds (in a
-// virtual machine more), so a worker spins a little before it sleeps: about half a millisecond, short enough not to take
-// a core from the loader or from another process.
+// virtual machine more), so a worker spins a little before it sleeps: about half a millisecond, short enough not to
+// take a core from the loader or from another process.
 constexpr int kSpins = 20000;
 
 thread_local const void* inside_pool = nullptr;
