@@ -149,7 +149,7 @@ int64_t limit_in(const std::string& path) {
 }
 
 /// What the program itself takes (code, SQLite, libraries' tables) and what the kernels keep: packed panels and partial
-/// sums a thread. Measured on models from 0.1M to 124M parameters.
+/// sums a thread. Measured on models from 0.1M to 124M parameters, the largest in f32 alone.
 constexpr int64_t kProgramBytes = int64_t{30} << 20;
 constexpr int64_t kKernelBytesPerThread = int64_t{6} << 20;
 
