@@ -1,0 +1,267 @@
+#include "formats/gguf_blocks.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "tensor/dtype.h"
+
+namespace espalier {
+namespace {
+
+// The blocks as they lie in the file. All fields are bytes, so that nothing is aligned and nothing padded.
+struct Half {
+  uint8_t bytes[2];
+  operator float() const {
+    f16 half;
+    half.bits = uint16_t(bytes[0] | bytes[1] << 8);
+    return float(half);
+  }
+};
+struct Q8_0 { Half d; int8_t qs[32]; };
+struct Q4_0 { Half d; uint8_t qs[16]; };
+struct Q4_1 { Half d, m; uint8_t qs[16]; };
+struct Q5_0 { Half d; uint8_t qh[4], qs[16]; };
+struct Q5_1 { Half d, m; uint8_t qh[4], qs[16]; };
+struct IQ4_NL { Half d; uint8_t qs[16]; };
+struct Q2_K { uint8_t scales[16], qs[64]; Half d, dmin; };
+struct Q3_K { uint8_t hmask[32], qs[64], scales[12]; Half d; };
+struct Q4_K { Half d, dmin; uint8_t scales[12], qs[128]; };
+struct Q5_K { Half d, dmin; uint8_t scales[12], qh[32], qs[128]; };
+struct Q6_K { uint8_t ql[128], qh[64]; int8_t scales[16]; Half d; };
+struct IQ4_XS { Half d; uint8_t scales_h[2], scales_l[4], qs[128]; };
+
+// The sixteen levels of the IQ4 types.
+constexpr int8_t kLevels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+void unpack(const Q8_0& b, float* x) {
+  const float d = b.d;
+  for (int i = 0; i < 32; ++i) x[i] = d * float(b.qs[i]);
+}
+
+void unpack(const Q4_0& b, float* x) {
+  const float d = b.d;
+  for (int i = 0; i < 16; ++i) {
+    x[i] = d * float((b.qs[i] & 15) - 8);
+    x[i + 16] = d * float((b.qs[i] >> 4) - 8);
+  }
+}
+
+void unpack(const Q4_1& b, float* x) {
+  const float d = b.d, m = b.m;
+  for (int i = 0; i < 16; ++i) {
+    x[i] = d * float(b.qs[i] & 15) + m;
+    x[i + 16] = d * float(b.qs[i] >> 4) + m;
+  }
+}
+
+/// The fifth bits of a Q5 block, in place: 16 or 0.
+int fifth(const uint8_t (&qh)[4], int i) { return (qh[i / 8] >> (i % 8) & 1) << 4; }
+
+void unpack(const Q5_0& b, float* x) {
+  const float d = b.d;
+  for (int i = 0; i < 16; ++i) {
+    x[i] = d * float(((b.qs[i] & 15) | fifth(b.qh, i)) - 16);
+    x[i + 16] = d * float(((b.qs[i] >> 4) | fifth(b.qh, i + 16)) - 16);
+  }
+}
+
+void unpack(const Q5_1& b, float* x) {
+  const float d = b.d, m = b.m;
+  for (int i = 0; i < 16; ++i) {
+    x[i] = d * float((b.qs[i] & 15) | fifth(b.qh, i)) + m;
+    x[i + 16] = d * float((b.qs[i] >> 4) | fifth(b.qh, i + 16)) + m;
+  }
+}
+
+void unpack(const IQ4_NL& b, float* x) {
+  const float d = b.d;
+  for (int i = 0; i < 16; ++i) {
+    x[i] = d * float(kLevels[b.qs[i] & 15]);
+    x[i + 16] = d * float(kLevels[b.qs[i] >> 4]);
+  }
+}
+
+// In the K types, sub-block s of 16 elements reads bytes (s / 8) * 32 + (s % 2) * 16 on, shifted by 2 * (s % 8 / 2).
+void unpack(const Q2_K& b, float* x) {
+  const float d = b.d, dmin = b.dmin;
+  for (int s = 0; s < 16; ++s) {
+    const uint8_t* q = b.qs + s / 8 * 32 + s % 2 * 16;
+    const int shift = s % 8 / 2 * 2;
+    const float scale = d * float(b.scales[s] & 15), least = dmin * float(b.scales[s] >> 4);
+    for (int i = 0; i < 16; ++i) x[16 * s + i] = scale * float(q[i] >> shift & 3) - least;
+  }
+}
+
+void unpack(const Q3_K& b, float* x) {
+  const float d = b.d;
+  for (int s = 0; s < 16; ++s) {
+    const uint8_t *q = b.qs + s / 8 * 32 + s % 2 * 16, *high = b.hmask + s % 2 * 16;
+    const int shift = s % 8 / 2 * 2, bit = s / 2;
+    // Four bits of the scale from the first eight bytes, two from the last four.
+    const int low = b.scales[s % 8] >> (s / 8 * 4) & 15, top = b.scales[8 + s % 4] >> (s / 4 * 2) & 3;
+    const float scale = d * float((low | top << 4) - 32);
+    for (int i = 0; i < 16; ++i) x[16 * s + i] = scale * float((q[i] >> shift & 3) - (high[i] >> bit & 1 ? 0 : 4));
+  }
+}
+
+/// Scale and minimum of sub-block s of 32 elements: the first four in six bits of a byte each, the others' lower four
+/// bits in a byte of their own and their upper two above the first four's.
+struct ScaleMin {
+  float scale, least;
+  ScaleMin(const uint8_t (&packed)[12], int s, float d, float dmin) {
+    const int a = s < 4 ? packed[s] & 63 : (packed[s + 4] & 15) | packed[s - 4] >> 6 << 4;
+    const int m = s < 4 ? packed[s + 4] & 63 : packed[s + 4] >> 4 | packed[s] >> 6 << 4;
+    scale = d * float(a);
+    least = dmin * float(m);
+  }
+};
+
+void unpack(const Q4_K& b, float* x) {
+  const float d = b.d, dmin = b.dmin;
+  for (int s = 0; s < 8; ++s) {
+    const ScaleMin f(b.scales, s, d, dmin);
+    const uint8_t* q = b.qs + s / 2 * 32;
+    const int shift = s % 2 * 4;
+    for (int i = 0; i < 32; ++i) x[32 * s + i] = f.scale * float(q[i] >> shift & 15) - f.least;
+  }
+}
+
+void unpack(const Q5_K& b, float* x) {
+  const float d = b.d, dmin = b.dmin;
+  for (int s = 0; s < 8; ++s) {
+    const ScaleMin f(b.scales, s, d, dmin);
+    const uint8_t* q = b.qs + s / 2 * 32;
+    const int shift = s % 2 * 4;
+    for (int i = 0; i < 32; ++i)
+      x[32 * s + i] = f.scale * float((q[i] >> shift & 15) | (b.qh[i] >> s & 1) << 4) - f.least;
+  }
+}
+
+void unpack(const Q6_K& b, float* x) {
+  const float d = b.d;
+  for (int s = 0; s < 16; ++s) {
+    const int quarter = s % 8 / 2;  // of 128 elements, which share 64 bytes of ql and 32 of qh
+    const uint8_t* low = b.ql + s / 8 * 64 + quarter % 2 * 32 + s % 2 * 16;
+    const uint8_t* high = b.qh + s / 8 * 32 + s % 2 * 16;
+    const int low_shift = quarter / 2 * 4, high_shift = quarter * 2;
+    const float scale = d * float(b.scales[s]);
+    for (int i = 0; i < 16; ++i)
+      x[16 * s + i] = scale * float(((low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4) - 32);
+  }
+}
+
+void unpack(const IQ4_XS& b, float* x) {
+  const float d = b.d;
+  const int high = b.scales_h[0] | b.scales_h[1] << 8;
+  for (int s = 0; s < 8; ++s) {
+    const int scale_bits = (b.scales_l[s / 2] >> (s % 2 * 4) & 15) | (high >> (2 * s) & 3) << 4;
+    const float scale = d * float(scale_bits - 32);
+    const uint8_t* q = b.qs + s * 16;
+    for (int i = 0; i < 16; ++i) {
+      x[32 * s + i] = scale * float(kLevels[q[i] & 15]);
+      x[32 * s + i + 16] = scale * float(kLevels[q[i] >> 4]);
+    }
+  }
+}
+
+template <class Block, int Elements>
+void unpack_all(const std::byte* bytes, int64_t elements, float* out) {
+  static_assert(alignof(Block) == 1);
+  const auto* blocks = reinterpret_cast<const Block*>(bytes);
+  for (int64_t i = 0; i < elements / Elements; ++i) unpack(blocks[i], out + i * Elements);
+}
+
+template <class T>
+void widen(const std::byte* bytes, int64_t elements, float* out) {
+  for (int64_t i = 0; i < elements; ++i) {
+    T value;
+    std::memcpy(&value, bytes + i * int64_t(sizeof value), sizeof value);
+    out[i] = float(value);
+  }
+}
+
+struct Unpacker {
+  GgmlType type;
+  void (*run)(const std::byte*, int64_t, float*);
+  size_t block_bytes;
+};
+
+constexpr Unpacker kUnpackers[] = {
+    {GgmlType::kF32, widen<float>, 4},
+    {GgmlType::kF16, widen<f16>, 2},
+    {GgmlType::kBF16, widen<bf16>, 2},
+    {GgmlType::kQ8_0, unpack_all<Q8_0, 32>, sizeof(Q8_0)},
+    {GgmlType::kQ4_0, unpack_all<Q4_0, 32>, sizeof(Q4_0)},
+    {GgmlType::kQ4_1, unpack_all<Q4_1, 32>, sizeof(Q4_1)},
+    {GgmlType::kQ5_0, unpack_all<Q5_0, 32>, sizeof(Q5_0)},
+    {GgmlType::kQ5_1, unpack_all<Q5_1, 32>, sizeof(Q5_1)},
+    {GgmlType::kIQ4_NL, unpack_all<IQ4_NL, 32>, sizeof(IQ4_NL)},
+    {GgmlType::kQ2_K, unpack_all<Q2_K, 256>, sizeof(Q2_K)},
+    {GgmlType::kQ3_K, unpack_all<Q3_K, 256>, sizeof(Q3_K)},
+    {GgmlType::kQ4_K, unpack_all<Q4_K, 256>, sizeof(Q4_K)},
+    {GgmlType::kQ5_K, unpack_all<Q5_K, 256>, sizeof(Q5_K)},
+    {GgmlType::kQ6_K, unpack_all<Q6_K, 256>, sizeof(Q6_K)},
+    {GgmlType::kIQ4_XS, unpack_all<IQ4_XS, 256>, sizeof(IQ4_XS)},
+};
+
+const Unpacker* find_unpacker(GgmlType type) {
+  for (const Unpacker& unpacker : kUnpackers)
+    if (unpacker.type == type) return &unpacker;
+  return nullptr;
+}
+
+template <class T>
+void narrow(const float* numbers, int64_t elements, std::byte* out) {
+  for (int64_t i = 0; i < elements; ++i) {
+    const T value(numbers[i]);
+    std::memcpy(out + i * int64_t(sizeof value), &value, sizeof value);
+  }
+}
+
+void pack_q8_0(const float* numbers, int64_t elements, std::byte* out) {
+  for (int64_t block = 0; block < elements / 32; ++block) {
+    const float* x = numbers + block * 32;
+    float largest = 0;
+    for (int i = 0; i < 32; ++i) largest = std::max(largest, std::abs(x[i]));
+    const float d = largest / 127, inverse = d > 0 ? 1 / d : 0;
+    const f16 half(d);
+    Q8_0 b{{{uint8_t(half.bits), uint8_t(half.bits >> 8)}}, {}};
+    for (int i = 0; i < 32; ++i) b.qs[i] = int8_t(std::round(x[i] * inverse));
+    std::memcpy(out + block * int64_t(sizeof b), &b, sizeof b);
+  }
+}
+
+}  // namespace
+
+bool can_dequantise(GgmlType type) { return find_unpacker(type) != nullptr; }
+
+void dequantise(GgmlType type, const std::byte* blocks, int64_t elements, float* out, const std::string& what) {
+  const Unpacker* unpacker = find_unpacker(type);
+  if (!unpacker) {
+    std::string known;
+    for (const Unpacker& u : kUnpackers) known += (known.empty() ? "" : ", ") + std::string(ggml_type_name(u.type));
+    throw error(Code::kUnsupported, "reading {}: weights of type {} are not read; those of {} are", what,
+                ggml_type_name(type), known);
+  }
+  const GgmlTypeInfo& info = ggml_type_info(type);
+  ESP_CHECK(elements % info.elements == 0 && unpacker->block_bytes == size_t(info.bytes), "{} elements of {}, {} bytes",
+            elements, info.name, unpacker->block_bytes);
+  unpacker->run(blocks, elements, out);
+}
+
+bool can_quantise(GgmlType type) {
+  return type == GgmlType::kF32 || type == GgmlType::kF16 || type == GgmlType::kBF16 || type == GgmlType::kQ8_0;
+}
+
+void quantise(GgmlType type, const float* numbers, int64_t elements, std::byte* out) {
+  ESP_CHECK(can_quantise(type) && elements % ggml_type_info(type).elements == 0, "{} elements into {}", elements,
+            ggml_type_name(type));
+  if (type == GgmlType::kF32) return void(std::memcpy(out, numbers, size_t(elements) * sizeof(float)));
+  if (type == GgmlType::kF16) return narrow<f16>(numbers, elements, out);
+  if (type == GgmlType::kBF16) return narrow<bf16>(numbers, elements, out);
+  pack_q8_0(numbers, elements, out);
+}
+
+}  // namespace espalier
