@@ -45,6 +45,10 @@ int run(Terminal& terminal, std::span<const std::string> args) {
   std::error_code ignored;
   if (fs::equivalent(from, options.to, ignored))
     throw error(Code::kUsage, "converting {}: it would replace itself; give another folder to write", from);
+  // A folder is replaced as a whole: that of a model may be, a home or a run may not.
+  if (is_folder(options.to) && !list_folder(options.to).empty() && !is_file(options.to + "/config.json"))
+    throw error(Code::kUsage, "converting to {}: the folder holds other things than a model; give another one",
+                options.to);
   const auto model = open_model(terminal, from, "f32");
   save_model(terminal.context(), *model, options.to,
              {.dtype = parse_dtype(options.dtype), .max_shard_bytes = uint64_t(options.max_shard_mb * 1e6)});

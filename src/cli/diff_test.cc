@@ -53,6 +53,10 @@ TEST(Convert, KeepsTheModelAndItsTokenizer) {
   EXPECT_LT(Json::parse(rounded.out).at("relative_l2").get<double>(), 0x1p-9);
   const ProgramResult itself = run_program({"convert", model.path(), model.path() + "/"});
   EXPECT_EQ(itself.status, code_info(Code::kUsage).exit_status) << itself.err;
+  std::filesystem::create_directories(model.folder / "home");
+  write_file_atomic(model.folder / "home/letter.txt", "dear");
+  const ProgramResult home = run_program({"convert", model.path(), model.folder / "home"});
+  EXPECT_EQ(home.status, code_info(Code::kUsage).exit_status) << home.err;
 }
 
 }  // namespace

@@ -29,6 +29,8 @@ void validate(const ArchSpec& s, const std::string& what) {
     throw error(Code::kBadData, "{}: {} heads cannot share {} key/value heads evenly", what, s.heads, s.kv_heads);
   if (!(s.norm_eps >= 0 && s.norm_eps <= 1))
     throw error(Code::kBadData, "{}: what a norm adds to the variance is {}; expected 0 to 1", what, s.norm_eps);
+  if (s.rope_theta != 0 && !(s.rope_theta >= 1 && s.rope_theta <= 1e12))
+    throw error(Code::kBadData, "{}: the base of rotary frequencies is {}; expected 1 to 1e12", what, s.rope_theta);
   if (s.rope_theta > 0 && s.head_size % 2 != 0)
     throw error(Code::kBadData, "{}: rotary embedding needs an even head size; found {}", what, s.head_size);
   if (s.window < 0) throw error(Code::kBadData, "{}: sliding window is {}; expected 0 or more", what, s.window);

@@ -80,6 +80,8 @@ TEST(ArchSpec, NumbersThatMakeNoModelAreNamed) {
   refused([](ArchSpec& s) { s.heads = 3, s.kv_heads = 2; }, "3 heads cannot share 2");
   refused([](ArchSpec& s) { s.layers = 10'000, s.width = 1 << 20, s.ffn = 1 << 24; }, "weights; expected at most");
   refused([](ArchSpec& s) { s.head_size = 3, s.rope_theta = 100; }, "even head size");
+  refused([](ArchSpec& s) { s.rope_theta = 1e-320; }, "rotary frequencies");
+  refused([](ArchSpec& s) { s.rope_theta = 1e300; }, "rotary frequencies");
   refused([](ArchSpec& s) { s.norm_eps = -1e-5; }, "expected 0 to 1");
   refused([](ArchSpec& s) { s.norm_eps = 1e308; }, "expected 0 to 1");
   refused([](ArchSpec& s) { s.window = -1; }, "sliding window is -1");
