@@ -38,6 +38,9 @@ constexpr int64_t kBlockElements = HWY_TARGET == HWY_AVX2 ? 64 << 10 : 128 << 10
 constexpr int64_t kSharedElements = 2 << 20;
 /// Tasks a thread, and the fewest panels of a block that still let the shared panels be used often enough.
 constexpr int64_t kTasksAThread = 4, kFewestPanels = 8;
+/// A product of at most this depth and at least these columns shares A: a panel of A is then small enough to stay in
+/// the first cache while those of B pass by.
+constexpr int64_t kShallow = 512, kWide = 1024;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -133,7 +136,10 @@ struct Product {
   Mat sums = {};  ///< f32, where sums gather between chunks: C, or scratch when C is bf16
   float* shared_memory = nullptr;
 
-  bool shares_b() const { return args.c.rows >= args.c.cols; }
+  bool shares_b() const {
+    return args.c.rows >= args.c.cols && (depth_of_a() > kShallow || args.c.cols < kWide);
+  }
+  int64_t depth_of_a() const { return args.a_transposed ? args.a.rows : args.a.cols; }
   const Operand& shared() const { return shares_b() ? b : a; }
   const Operand& own() const { return shares_b() ? a : b; }
 
@@ -298,17 +304,17 @@ namespace {
 
 /// Checks shapes and dtypes and returns the depth.
 int64_t checked_depth(const GemmArgs& g) {
-  const int64_t a_rows = g.a_transposed ? g.a.cols : g.a.rows, a_depth = g.a_transposed ? g.a.rows : g.a.cols;
+  const int64_t a_rows = g.a_transposed ? g.a.cols : g.a.rows, depth_of_a = g.a_transposed ? g.a.rows : g.a.cols;
   const int64_t b_columns = g.b_transposed ? g.b.rows : g.b.cols, b_depth = g.b_transposed ? g.b.cols : g.b.rows;
-  ESP_CHECK(a_depth == b_depth && a_rows == g.c.rows && b_columns == g.c.cols, "[{}, {}] . [{}, {}] into [{}, {}]",
-            a_rows, a_depth, b_depth, b_columns, g.c.rows, g.c.cols);
+  ESP_CHECK(depth_of_a == b_depth && a_rows == g.c.rows && b_columns == g.c.cols, "[{}, {}] . [{}, {}] into [{}, {}]",
+            a_rows, depth_of_a, b_depth, b_columns, g.c.rows, g.c.cols);
   const auto is_float = [](DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; };
   ESP_CHECK(is_float(g.a.dtype) && is_float(g.b.dtype) && is_float(g.c.dtype), "{} . {} into {}",
             dtype_name(g.a.dtype), dtype_name(g.b.dtype), dtype_name(g.c.dtype));
   ESP_CHECK(g.c.dtype == DType::kF32 || !g.accumulate, "accumulating into bf16");
   ESP_CHECK(g.bias.empty() || (g.bias.dtype == DType::kF32 && g.bias.cols == g.c.cols), "bias {} [{}] for {} columns",
             dtype_name(g.bias.dtype), g.bias.cols, g.c.cols);
-  return a_depth;
+  return depth_of_a;
 }
 
 }  // namespace
