@@ -46,8 +46,8 @@ void print_text(Terminal& terminal, const PrepareConfig& config, const PrepareRe
   terminal.print("  encoded at {:.1f} MB/s\n", double(r.bytes) / 1e6 / std::max(r.encode_s, 1e-9));
   if (r.binary_files > 0) terminal.print("  passed over {} files that are not text\n", r.binary_files);
   if (r.bad_lines > 0) terminal.print("  passed over {} bad lines\n", r.bad_lines);
-  terminal.print("\nnext: espalier train RECIPE.toml --data.train '{0}/train-*.tokens' --data.val '{0}/val-*.tokens'\n",
-                 config.out);
+  const std::string val = r.val.tokens > 0 ? fmt::format(" --data.val '{}/val-*.tokens'", config.out) : "";
+  terminal.print("\nnext: espalier train RECIPE.toml --data.train '{}/train-*.tokens'{}\n", config.out, val);
 }
 
 int run(Terminal& terminal, std::span<const std::string> args) {

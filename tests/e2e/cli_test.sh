@@ -65,6 +65,10 @@ status=0
 (ulimit -f 1; "$espalier" prepare "$work/text.txt" --out "$work/data" --vocab-size 300 > /dev/null 2>&1) || status=$?
 [[ $status -eq 8 && $(ls "$work") != *data* ]] || { echo "ulimit -f: status $status, expected 8; $(ls "$work")"; failures=1; }
 
+# What is proposed next can be run: no validation shards are named where none were written.
+said=$("$espalier" prepare "$work/text.txt" --out "$work/data" --vocab-size 300 --val-fraction 0 2> "$work/errors")
+[[ $said == *"next: espalier train"* && $said != *val-* ]] || { echo "prepare: $said; $(< "$work/errors")"; failures=1; }
+
 # Every verb explains itself, with an example.
 while read -r verb _; do
   "$espalier" "$verb" --help | grep -q "^example:" || { echo "espalier $verb --help has no example"; failures=1; }
