@@ -52,10 +52,11 @@ void check_depth(std::string_view text, const std::string& what) {
   }
 }
 
-Json parse(std::string_view text, const std::string& what, const Json::parser_callback_t& callback) {
+template <class J>
+J parse(std::string_view text, const std::string& what, const typename J::parser_callback_t& callback) {
   check_depth(text, what);
   try {
-    return Json::parse(text, callback);
+    return J::parse(text, callback);
   } catch (const Json::parse_error& e) {  // the library's edge: its exception becomes ours
     throw error(Code::kBadData, "reading {}: not valid JSON at {}: {}", what,
                 position(text, e.byte ? e.byte - 1 : 0), said(e));
@@ -66,12 +67,16 @@ Json parse(std::string_view text, const std::string& what, const Json::parser_ca
 
 }  // namespace
 
-Json parse_json(std::string_view text, const std::string& what) { return parse(text, what, nullptr); }
+Json parse_json(std::string_view text, const std::string& what) { return parse<Json>(text, what, nullptr); }
+
+OrderedJson parse_ordered_json(std::string_view text, const std::string& what) {
+  return parse<OrderedJson>(text, what, nullptr);
+}
 
 Json parse_json_unique(std::string_view text, const std::string& what) {
   // One set of keys for each object that is open; the values that are done need none.
   std::vector<std::set<std::string>> open;
-  return parse(text, what, [&](int, Json::parse_event_t event, Json& value) {
+  return parse<Json>(text, what, [&](int, Json::parse_event_t event, Json& value) {
     if (event == Json::parse_event_t::object_start) open.emplace_back();
     if (event == Json::parse_event_t::object_end) open.pop_back();
     if (event == Json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second)

@@ -16,7 +16,10 @@ using OrderedJson = nlohmann::ordered_json;
 /// Throws Error kBadData with the line, column and reason.
 Json parse_json(std::string_view text, const std::string& what);
 
-/// The same, and an Error where an object has a key twice, for formats in which the two could hide one another.
+/// The same with the keys in their order.
+OrderedJson parse_ordered_json(std::string_view text, const std::string& what);
+
+/// parse_json, and an Error where an object has a key twice, for formats in which the two could hide one another.
 Json parse_json_unique(std::string_view text, const std::string& what);
 
 /// Reads and parses a file of at most `max_bytes`.
