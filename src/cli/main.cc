@@ -11,15 +11,15 @@
 
 namespace espalier {
 
-extern const Verb kPrepare, kTrain, kGenerate, kEval, kTokenize, kConvert, kInspect, kDiff, kReport,
+extern const Verb kPrepare, kTrain, kGenerate, kChat, kEval, kTokenize, kConvert, kInspect, kDiff, kReport,
     kBench, kDoctor, kList;
 
 namespace {
 
 // A new verb is one row here.
 constexpr const Verb* kVerbs[] = {
-    &kPrepare, &kTrain, &kGenerate, &kEval, &kTokenize, &kConvert, &kInspect, &kDiff, &kReport,
-    &kBench,   &kDoctor, &kList,
+    &kPrepare, &kTrain, &kGenerate, &kChat,   &kEval, &kTokenize, &kConvert, &kInspect, &kDiff,
+    &kReport,  &kBench, &kDoctor,   &kList,
 };
 
 constexpr const char* kIntroduction = R"(espalier {}: the whole life of a language model in one program.
@@ -28,6 +28,7 @@ The road, from text to talk:
   espalier prepare FOLDER --out data           text files to a tokenizer and token shards
   espalier train RECIPE.toml                   tokens to a model, in a run folder with its curves
   espalier generate runs/demo --prompt "def "  the model speaks
+  espalier chat MODEL                          it answers, if it was trained to converse
   espalier eval perplexity runs/demo --text F  how well it predicts a text
   espalier report runs/demo                    one HTML page of all that happened
 

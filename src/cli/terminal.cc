@@ -144,6 +144,7 @@ int Terminal::out_width() const {
 }
 
 bool Terminal::interrupted() const { return interrupts.load() > 0; }
+void Terminal::forget_interrupts() { interrupts.store(0); }
 
 void Terminal::check_interrupt() const {
   if (interrupted()) throw Error(Code::kInterrupted, "interrupted");

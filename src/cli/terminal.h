@@ -53,6 +53,8 @@ class Terminal {
 
   /// The user pressed Ctrl-C (or SIGTERM or SIGHUP came). A second time ends the program at once.
   bool interrupted() const;
+  /// What was stopped has stopped: interrupted() is false again, and the next Ctrl-C is a first one.
+  void forget_interrupts();
   /// Throws Error kInterrupted if interrupted().
   void check_interrupt() const;
   /// From now on the verb itself looks at interrupted() and stops in its own good time.
