@@ -135,7 +135,8 @@ struct Block {
   QueryPack queries;
   KeyPack keys;
   int64_t begin, end, key, key_end;
-  const int32_t* first_key;  ///< of the sequence
+  const AttentionShape& shape;
+  int64_t row;  ///< the first of the sequence, of all rows
   const float* lse;          ///< of the sequence and head
   float* dq;
   /// The first query of the block, on a border of panels, with a panel that sees keys from `from` on.
@@ -193,25 +194,35 @@ void score(const Block& b, int64_t D, const Workspace& work) {
   }
 }
 
-/// P and dS in place of S and dP; zero where the mask hides.
+/// P and dS in place of S and dP; zero where the mask hides. kCapped: with the soft cap and its slope.
+template <bool kCapped>
 void differentiate(const Block& b, const Workspace& work) {
   alignas(64) float places[kPanelColumns];
+  const V cap = splat(b.shape.softcap), shrink = splat(kCapped ? 1 / b.shape.softcap : 0);
   for (int64_t key = b.key; key < b.key_end; key += kPanelColumns) {
     for (int64_t j = 0; j < kPanelColumns; ++j) places[j] = float(key + j);
     for (int64_t i = b.first_seeing(key); i < b.end; ++i) {
       const int64_t at = (key - b.key) * kBlockQueries + (i - b.begin) * kPanelColumns;
-      const bool masked = key + kPanelColumns - 1 > i || key < b.first_key[i];
+      const int64_t first_key = b.shape.first(b.row + i);
+      const bool masked = key + kPanelColumns - 1 > i || key < first_key;
       const V lse = splat(b.lse[i]), delta = splat(b.queries.delta[i]);
-      const V first = splat(float(b.first_key[i])), last = splat(float(i));
+      const V first = splat(float(first_key)), last = splat(float(i));
       for (int64_t half = 0; half < kPanelColumns; half += kLanes) {
         float *p = work.p + at + half, *ds = work.ds + at + half;
-        V weight = exp(hn::Sub(load(p, Whole()), lse));
+        V score = load(p, Whole()), slope = splat(1);
+        if constexpr (kCapped) {
+          const V bent = tanh(hn::Mul(score, shrink));
+          score = hn::Mul(cap, bent);
+          slope = hn::NegMulAdd(bent, bent, slope);
+        }
+        V weight = exp(hn::Sub(score, lse));
         if (masked) {
           const V place = load(places + half, Whole());
           weight = hn::IfThenElseZero(hn::And(hn::Ge(place, first), hn::Le(place, last)), weight);
         }
         store(p, weight, Whole());
-        store(ds, hn::Mul(weight, hn::Sub(load(ds, Whole()), delta)), Whole());
+        const V d = hn::Mul(weight, hn::Sub(load(ds, Whole()), delta));
+        store(ds, kCapped ? hn::Mul(d, slope) : d, Whole());
       }
     }
   }
@@ -264,7 +275,11 @@ void write_keys(const float* sums, int64_t D, int64_t keys, float* rows, T_* dst
 template <class T_>
 void Backward::run_chunk(const Group& g, int64_t chunk, Workspace work) const {
   const int64_t row = g.sequence * T, begin = chunk_begin(chunk), end = chunk_begin(chunk + 1);
-  const int32_t* first_key = args.shape.first_key + row;
+  const auto least_first = [&](int64_t i, int64_t i_end) {
+    int64_t least = T;
+    for (; i < i_end; ++i) least = std::min(least, args.shape.first(row + i));
+    return least;
+  };
   for (int64_t h = 0; h < heads; ++h) std::fill_n(dq_part(g, h, chunk), T * D, 0.0f);
   for (int64_t key = begin; key < end; key += kTileKeys) {
     const int64_t key_end = std::min(key + kTileKeys, end);
@@ -273,11 +288,15 @@ void Backward::run_chunk(const Group& g, int64_t chunk, Workspace work) const {
     for (int64_t h = 0; h < heads; ++h)
       for (int64_t i = key / kBlockQueries * kBlockQueries; i < T; i += kBlockQueries) {
         const int64_t i_end = std::min(i + kBlockQueries, T);
-        if (*std::min_element(first_key + i, first_key + i_end) >= key_end) continue;
+        if (least_first(i, i_end) >= key_end) continue;
         const float* lse = args.lse.row<float>(g.kv_head * heads + h) + row;
-        const Block block{queries_of(g, h), keys_of(g), i, i_end, key, key_end, first_key, lse, dq_part(g, h, chunk)};
+        const Block block{queries_of(g, h), keys_of(g), i, i_end, key, key_end,
+                          args.shape, row, lse, dq_part(g, h, chunk)};
         score(block, D, work);
-        differentiate(block, work);
+        if (args.shape.softcap > 0)
+          differentiate<true>(block, work);
+        else
+          differentiate<false>(block, work);
         add_to_keys(block, D, work);
         add_to_queries(block, D, T, work);
       }

@@ -1,6 +1,6 @@
 // Attention, forward. A task takes one head and a tile of kPanelColumns queries, which lie side by side in vectors:
 //   S^T = K Q^T   [keys, queries]: panels of keys times the panel of queries
-//   P^T = exp(S^T - max over keys), lane by lane: no sum across a vector is ever needed
+//   P^T = exp(S^T - max over keys), after the soft cap if there is one, lane by lane: no sum across a vector is ever needed
 //   O^T = V^T P^T [D, queries]: P^T is already the panel that this product wants
 // K and V are packed once a key/value head: first, for all tasks, or, with many heads and sequences, by the task that
 // takes all tiles of a head, into memory that stays in its cache.
@@ -101,10 +101,10 @@ TileState Forward::start_tile(int64_t sequence, int64_t begin) const {
   TileState tile;
   tile.begin = begin;
   tile.queries = std::min(kPanelColumns, T - begin);
-  const int32_t* first_key = args.shape.first_key + sequence * T + begin;
-  tile.least_first = tile.most_first = first_key[0];
+  const auto first_key = [&](int64_t i) { return args.shape.first(sequence * T + begin + i); };
+  tile.least_first = tile.most_first = first_key(0);
   for (int64_t i = 0; i < kPanelColumns; ++i) {
-    const int64_t first = first_key[std::min(i, tile.queries - 1)];  // lanes without a query repeat the last
+    const int64_t first = first_key(std::min(i, tile.queries - 1));  // lanes without a query repeat the last
     tile.least_first = std::min(tile.least_first, first);
     tile.most_first = std::max(tile.most_first, first);
     tile.first[i] = float(first);
@@ -113,6 +113,13 @@ TileState Forward::start_tile(int64_t sequence, int64_t begin) const {
     tile.total[i] = 0;
   }
   return tile;
+}
+
+/// Scores to cap * tanh(score / cap).
+void cap_scores(float* scores, int64_t count, float cap) {
+  const V up = splat(cap), down = splat(1 / cap);
+  for (int64_t i = 0; i < count; i += kLanes)
+    store(scores + i, hn::Mul(up, tanh(hn::Mul(down, load(scores + i, Whole())))), Whole());
 }
 
 /// Raises the maxima to the scores of keys [key, end), of which `masked` hides what the queries do not see.
@@ -187,6 +194,7 @@ void Forward::run_tile(const Group& g, int64_t head, int64_t begin, Workspace wo
       multiply_panels(rows, {k_of(g) + j * D, rows, work.queries, D},
                       {.c = work.scores + (j - key) * kPanelColumns, .stride = kPanelColumns});
     }
+    if (args.shape.softcap > 0) cap_scores(work.scores, (block_end - key) * kPanelColumns, args.shape.softcap);
     alignas(64) float old_top[kPanelColumns];
     std::copy_n(tile.top, kPanelColumns, old_top);
     mask_and_raise(tile, work.scores, key, block_end);

@@ -15,14 +15,16 @@ double weighted_attention(const AttentionShape& s, const std::vector<double>& x,
     for (int64_t h = 0; h < s.heads; ++h) {
       const int64_t at = row * width + h * D, kv = h / (s.heads / s.kv_heads) * D, start = row / s.rows * s.rows;
       double total = 0, weighted = 0;
-      for (int64_t j = start + s.first_key[row]; j <= row; ++j) {
+      for (int64_t j = start + s.first(row); j <= row; ++j) {
         double score = 0, dot = 0;
         for (int64_t d = 0; d < D; ++d) {
           score += q[at + d] * k[j * kv_width + kv + d];
           dot += dout[size_t(at + d)] * v[j * kv_width + kv + d];
         }
-        total += std::exp(double(s.scale) * score);
-        weighted += std::exp(double(s.scale) * score) * dot;
+        score *= double(s.scale);
+        if (s.softcap > 0) score = double(s.softcap) * std::tanh(score / double(s.softcap));
+        total += std::exp(score);
+        weighted += std::exp(score) * dot;
       }
       sum += weighted / total;
     }
@@ -37,6 +39,8 @@ class Attention : public OpTest {
     int64_t sequences, rows, heads, kv_heads, head_size;
     Mask mask = Mask::kCausal;
     DType dtype = DType::kF32;
+    int64_t window = 0;
+    float softcap = 0;
   };
 
   AttentionShape shape(const Case& c) {
@@ -47,14 +51,14 @@ class Attention : public OpTest {
         first_key_.push_back(int32_t(c.mask == Mask::kCausal ? 0 : c.mask == Mask::kWindow ? window : document));
       }
     return {c.sequences, c.rows, c.heads, c.kv_heads, c.head_size, 1.0f / std::sqrt(float(c.head_size)),
-            first_key_.data()};
+            first_key_.data(), c.window, c.softcap};
   }
   std::string name(const Case& c) {
-    return fmt::format("sequences {} rows {} heads {}/{} size {} mask {} {}", c.sequences, c.rows, c.heads,
-                       c.kv_heads, c.head_size, int(c.mask), dtype_name(c.dtype));
+    return fmt::format("sequences {} rows {} heads {}/{} size {} mask {} {} window {} cap {}", c.sequences, c.rows,
+                       c.heads, c.kv_heads, c.head_size, int(c.mask), dtype_name(c.dtype), c.window, c.softcap);
   }
   /// Relative error of a weight exp(score - lse): the dot product's roundings (see gemm_test.cc), two of exp, and the
-  /// sum over the keys.
+  /// sum over the keys. A soft cap adds the few roundings of its tanh, of a score that it makes smaller.
   static double weight_error(const Case& c) {
     return (4 * std::sqrt(double(c.head_size)) + 8 + double(c.rows)) * 0x1p-24;
   }
@@ -149,9 +153,48 @@ TEST_F(Attention, BackwardWithMasksAndSharedHeads) {
 
 TEST_F(Attention, BackwardInSeveralChunksOfKeys) { check_backward({1, 600, 2, 1, 4}); }
 
+// Windows beside document borders, soft caps that bend much (scores reach some 4 with size 16), and both. Forward and
+// backward, over one block and several, a task a head and a task a tile.
+TEST_F(Attention, WindowsAndSoftCaps) {
+  for (int64_t window : {0, 1, 7, 40})
+    for (float softcap : {0.0f, 0.7f})
+      for (DType dtype : {DType::kF32, DType::kBF16}) {
+        const Case c{2, 45, 2, 1, 16, window == 7 ? Mask::kDocuments : Mask::kCausal, dtype, window, softcap};
+        check_forward(c);
+        check_backward(c);
+      }
+  for (int64_t window : {100, 300}) {
+    check_forward({1, 500, 1, 1, 4, Mask::kCausal, DType::kF32, window, 2});
+    check_backward({1, 500, 1, 1, 4, Mask::kCausal, DType::kF32, window, 2});
+  }
+  check_forward({4, 40, 16, 8, 8, Mask::kDocuments, DType::kF32, 9, 2});
+  check_backward({4, 40, 16, 8, 8, Mask::kDocuments, DType::kF32, 9, 2});
+}
+
+TEST_F(Attention, AWindowIsWhatFirstKeysSay) {
+  const Case said{2, 45, 2, 1, 8, Mask::kWindow}, counted{2, 45, 2, 1, 8, Mask::kCausal, DType::kF32, 7};
+  AttentionShape keys = shape(said);
+  const std::vector<int32_t> first = first_key_;
+  keys.first_key = first.data();
+  const AttentionShape window = shape(counted);
+  for (int64_t i = 0; i < 90; ++i) EXPECT_EQ(keys.first(i), window.first(i)) << i;
+}
+
 // The reference's own gradients, against differences of sum(dout * attention(q, k, v)) in f64.
-TEST_F(Attention, ReferenceBackwardMatchesDifferences) {
-  const Case c{2, 5, 2, 1, 3, Mask::kCausal};
+class AttentionDifferences : public Attention {
+ protected:
+  void check_differences(const Case& c);
+};
+
+TEST_F(AttentionDifferences, OfTheReference) {
+  check_differences({2, 5, 2, 1, 3, Mask::kCausal});
+  check_differences({2, 5, 2, 1, 3, Mask::kCausal, DType::kF32, 2});
+  check_differences({2, 5, 2, 1, 3, Mask::kCausal, DType::kF32, 0, 0.5f});
+  check_differences({2, 5, 2, 1, 3, Mask::kCausal, DType::kF32, 3, 2});
+}
+
+void AttentionDifferences::check_differences(const Case& c) {
+  SCOPED_TRACE(name(c));
   AttentionShape s = shape(c);
   for (int i : {3, 8, 9}) first_key_[size_t(i)] = 2;
   s.first_key = first_key_.data();

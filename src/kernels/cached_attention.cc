@@ -78,6 +78,13 @@ void score_keys(const float* q, const T* k, int64_t k_stride, int64_t keys, int6
   }
 }
 
+/// Scores to cap * tanh(scale * score / cap).
+void cap_scores(float* scores, int64_t keys, float scale, float cap) {
+  for_vectors(keys, [&](int64_t j, auto lanes) HWY_ATTR {
+    store(scores + j, hn::Mul(splat(cap), tanh(hn::Mul(load(scores + j, lanes), splat(scale / cap)))), lanes);
+  });
+}
+
 /// Scores to weights exp(scale * (score - maximum)), with the maximum and the total.
 void weigh(float* scores, int64_t keys, float scale, Part& part) {
   V top = splat(-HUGE_VALF);
@@ -132,7 +139,11 @@ struct Cached {
     const int64_t column = u.kv_head * D;
     score_keys<kQueries>(args.q.row<float>(u.row) + (u.kv_head * group + query) * D, args.k.row<T>(key) + column,
                          args.k.stride, end - key, D, scores);
-    for (int i = 0; i < kQueries; ++i) weigh(scores + i * kBlockKeys, end - key, args.scale, parts[i]);
+    const bool capped = args.softcap > 0;
+    for (int i = 0; i < kQueries; ++i) {
+      if (capped) cap_scores(scores + i * kBlockKeys, end - key, args.scale, args.softcap);
+      weigh(scores + i * kBlockKeys, end - key, capped ? 1 : args.scale, parts[i]);
+    }
     sum_values<kQueries>(scores, args.v.row<T>(key) + column, args.v.stride, end - key, D, parts);
   }
 

@@ -8,11 +8,12 @@ class CachedAttention : public OpTest {
   struct Case {
     int64_t rows, keys, heads, kv_heads, head_size, window = 0;
     DType dtype = DType::kF32;
+    float softcap = 0;
   };
   /// For the bound see attention_test.cc.
   void check_case(const Case& c) {
-    SCOPED_TRACE(fmt::format("rows {} keys {} heads {}/{} size {} window {} {}", c.rows, c.keys, c.heads, c.kv_heads,
-                             c.head_size, c.window, dtype_name(c.dtype)));
+    SCOPED_TRACE(fmt::format("rows {} keys {} heads {}/{} size {} window {} {} cap {}", c.rows, c.keys, c.heads,
+                             c.kv_heads, c.head_size, c.window, dtype_name(c.dtype), c.softcap));
     const double weight_error = (4 * std::sqrt(double(c.head_size)) + 8 + double(c.keys)) * 0x1p-24;
     check([&](OpRun& op) {
       op.kernels.cached_attention(
@@ -21,7 +22,8 @@ class CachedAttention : public OpTest {
                    .v = op.input(c.dtype, c.keys + 3, c.kv_heads * c.head_size),
                    .out = op.output(DType::kF32, c.rows, c.heads * c.head_size, {.absolute = 2 * weight_error}),
                    .keys = c.keys, .heads = c.heads, .kv_heads = c.kv_heads, .head_size = c.head_size,
-                   .window = c.window, .scale = 1.0f / std::sqrt(float(c.head_size))});
+                   .window = c.window, .scale = 1.0f / std::sqrt(float(c.head_size)),
+                   .softcap = c.softcap});
     });
   }
 };
@@ -39,6 +41,14 @@ TEST_F(CachedAttention, AcrossBlocks) {
   for (int64_t rows : {1, 2, 40})
     for (int64_t window : {0, 1, 100, 300})
       check_case({.rows = rows, .keys = 700, .heads = 6, .kv_heads = 1, .head_size = 8, .window = window});
+}
+
+TEST_F(CachedAttention, SoftCaps) {
+  for (DType dtype : {DType::kF32, DType::kBF16})
+    for (float softcap : {0.7f, 30.0f})
+      for (int64_t window : {0, 100})
+        check_case({.rows = 3, .keys = 301, .heads = 6, .kv_heads = 2, .head_size = 16, .window = window,
+                    .dtype = dtype, .softcap = softcap});
 }
 
 // Rows computed in one call have the bits of the same rows computed one call each, whichever way the work is cut.

@@ -28,21 +28,24 @@ struct EmbedBackwardArgs {
 
 /// LayerNorm (Ba et al. 2016): y = (x - mean) * rstd * w + b, rstd = 1 / sqrt(var + eps)
 /// RMSNorm (Zhang, Sennrich 2019), when rms: y = x * rstd * (weight_offset + w), rstd = 1 / sqrt(mean(x^2) + eps)
-///   x [N, C] f32 (or T); w, b f32 [C] (b may be empty); y [N, C] f32 or bf16; stats f32 [N, 2]: mean and rstd
-///   (empty where no backward pass follows)
+///   x [N, C] f32 (or T); w, b f32 [C] (b may be empty); y [N, C] f32 or bf16, which may be the memory of x; stats
+///   f32 [N, 2]: mean and rstd (empty where no backward pass follows)
+/// With heads > 1 each row is that many pieces, each normed by itself: x, y [N, heads * C], stats [N, heads * 2].
 struct NormArgs {
   ConstMat x, w, b;
   float eps = 1e-5f, weight_offset = 0;
   bool rms = false;
   Mat y, stats;
+  int64_t heads = 1;
 };
 /// dx (+)= ...; dw += ...; db += ... (empty for none). accumulate adds to dx, otherwise it is assigned.
-///   dy [N, C] f32 or bf16; dx f32
+///   dy [N, C] f32 or bf16; dx f32 or bf16, which may be the memory of dy
 struct NormBackwardArgs {
   ConstMat dy, x, w, stats;
   float weight_offset = 0;
   bool rms = false, accumulate = false;
   Mat dx, dw, db;
+  int64_t heads = 1;
 };
 
 /// Rotary embedding (Su et al. 2021), in place on `heads` heads of size D at the start of each row of x
@@ -71,6 +74,18 @@ struct ActivationBackwardArgs {
   bool gated = false;
   ConstMat x, dy;
   Mat dx;
+};
+
+/// x = cap * tanh(x / cap), in place; f32 [N, C].
+struct SoftcapArgs {
+  Mat x;
+  float cap;
+};
+/// dx = dy * (1 - (y / cap)^2) for y = cap * tanh(x / cap); y f32 [N, C]; dy and dx f32 or bf16, maybe the same memory.
+struct SoftcapBackwardArgs {
+  ConstMat y, dy;
+  Mat dx;
+  float cap;
 };
 
 /// loss[i] = logsumexp(logits[i]) - logits[i][target[i]] (0 where target < 0);

@@ -24,6 +24,8 @@ struct Kernels {
   void (*rope)(Context&, const RopeArgs&);
   void (*activation_forward)(Context&, const ActivationArgs&);
   void (*activation_backward)(Context&, const ActivationBackwardArgs&);
+  void (*softcap)(Context&, const SoftcapArgs&);
+  void (*softcap_backward)(Context&, const SoftcapBackwardArgs&);
   void (*cross_entropy)(Context&, const CrossEntropyArgs&);
   void (*add)(Context&, const AddArgs&);
   void (*copy)(Context&, const CopyArgs&);

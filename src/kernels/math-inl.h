@@ -1,4 +1,4 @@
-// Vector functions in f32: exp, sigmoid, erf. Accurate to a few ulp (simd_test.cc sweeps them), NaN stays NaN.
+// Vector functions in f32: exp, sigmoid, tanh, erf. Accurate to a few ulp (simd_test.cc sweeps them), NaN stays NaN.
 #if defined(ESPALIER_KERNELS_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ESPALIER_KERNELS_MATH_INL_H_
 #undef ESPALIER_KERNELS_MATH_INL_H_
@@ -34,6 +34,19 @@ HWY_INLINE V exp(V x) {
 
 /// 1 / (1 + e^-x), within 4 ulp where it is at least 2^-126.
 HWY_INLINE V sigmoid(V x) { return hn::Div(splat(1), hn::Add(splat(1), exp(hn::Neg(x)))); }
+
+/// The hyperbolic tangent within 4 ulp: Cephes' polynomial near 0, sign(x) (1 - 2 / (e^2|x| + 1)) elsewhere.
+HWY_INLINE V tanh(V x) {
+  const V t = hn::Abs(x), s = hn::Mul(x, x);
+  V p = splat(-5.70498872745e-3f);
+  p = hn::MulAdd(p, s, splat(2.06390887954e-2f));
+  p = hn::MulAdd(p, s, splat(-5.37397155531e-2f));
+  p = hn::MulAdd(p, s, splat(1.33314422036e-1f));
+  p = hn::MulAdd(p, s, splat(-3.33332819422e-1f));
+  const V near = hn::MulAdd(hn::Mul(p, s), x, x);
+  const V far = hn::Sub(splat(1), hn::Div(splat(2), hn::Add(exp(hn::Add(t, t)), splat(1))));
+  return hn::IfThenElse(hn::Gt(t, splat(0.625f)), hn::CopySign(far, x), near);
+}
 
 /// The error function within 4 ulp: x + x P(x^2) near 0, sign(x) (1 - e^Q(|x|)) elsewhere (coefficients: N. Juffa).
 HWY_INLINE V erf(V x) {

@@ -38,41 +38,44 @@ RowStats row_stats(const X* x, int64_t cols, bool rms, float eps) {
 }
 
 template <class X, class Y>
-void norm_row(const NormArgs& a, int64_t i) {
-  const X* x = a.x.row<X>(i);
-  Y* y = a.y.row<Y>(i);
+void norm_row(const NormArgs& a, int64_t i, int64_t head) {
+  const int64_t cols = a.w.cols;
+  const X* x = a.x.row<X>(i) + head * cols;
+  Y* y = a.y.row<Y>(i) + head * cols;
   const float* w = a.w.row<float>(0);
   const float* b = a.b.empty() ? nullptr : a.b.row<float>(0);
-  const auto [mean, rstd] = row_stats(x, a.x.cols, a.rms, a.eps);
+  const auto [mean, rstd] = row_stats(x, cols, a.rms, a.eps);
   const V center = splat(mean), scale = splat(rstd), offset = splat(a.weight_offset);
-  for_vectors(a.x.cols, [&](int64_t c, auto lanes) HWY_ATTR {
+  for_vectors(cols, [&](int64_t c, auto lanes) HWY_ATTR {
     const V xhat = hn::Mul(hn::Sub(load(x + c, lanes), center), scale);
     const V weight = hn::Add(offset, load(w + c, lanes));
     store(y + c, b ? hn::MulAdd(xhat, weight, load(b + c, lanes)) : hn::Mul(xhat, weight), lanes);
   });
   if (a.stats.empty()) return;
-  a.stats.row<float>(i)[0] = mean;
-  a.stats.row<float>(i)[1] = rstd;
+  a.stats.row<float>(i)[2 * head] = mean;
+  a.stats.row<float>(i)[2 * head + 1] = rstd;
 }
 
 void norm_forward_rows(const NormArgs& a, int64_t begin, int64_t end) {
   visit_float(a.x.dtype, [&](auto x) HWY_ATTR {
     visit_float(a.y.dtype, [&](auto y) HWY_ATTR {
-      for (int64_t i = begin; i < end; ++i) norm_row<decltype(x), decltype(y)>(a, i);
+      for (int64_t i = begin; i < end; ++i)
+        for (int64_t head = 0; head < a.heads; ++head) norm_row<decltype(x), decltype(y)>(a, i, head);
     });
   });
 }
 
-/// One row's dx, and its share of dw = sums[0 ... cols) and db = sums[cols ... 2 cols). The row stays in cache between
+/// One row's (one head's) dx, and its share of dw = sums[0 ... cols) and db = sums[cols ... 2 cols). The row stays in cache between
 /// its two passes.
-template <class DY, class X>
-void norm_backward_row(const NormBackwardArgs& a, int64_t i, float* sums) {
-  const int64_t cols = a.x.cols;
-  const X* x = a.x.row<X>(i);
-  const DY* dy = a.dy.row<DY>(i);
+template <class DY, class X, class DX>
+void norm_backward_row(const NormBackwardArgs& a, int64_t i, int64_t head, float* sums) {
+  const int64_t cols = a.w.cols;
+  const X* x = a.x.row<X>(i) + head * cols;
+  const DY* dy = a.dy.row<DY>(i) + head * cols;
   const float* w = a.w.row<float>(0);
-  float* dx = a.dx.row<float>(i);
-  const V center = splat(a.rms ? 0 : a.stats.row<float>(i)[0]), rstd = splat(a.stats.row<float>(i)[1]);
+  DX* dx = a.dx.row<DX>(i) + head * cols;
+  const float* stats = a.stats.row<float>(i) + 2 * head;
+  const V center = splat(a.rms ? 0 : stats[0]), rstd = splat(stats[1]);
   const V offset = splat(a.weight_offset);
   const auto xhat_at = [&](int64_t c, auto lanes) HWY_ATTR {
     return hn::Mul(hn::Sub(load(x + c, lanes), center), rstd);
@@ -97,7 +100,11 @@ void norm_backward_row(const NormBackwardArgs& a, int64_t i, float* sums) {
 void norm_backward_rows(const NormBackwardArgs& a, int64_t begin, int64_t end, float* sums) {
   visit_float(a.dy.dtype, [&](auto dy) HWY_ATTR {
     visit_float(a.x.dtype, [&](auto x) HWY_ATTR {
-      for (int64_t i = begin; i < end; ++i) norm_backward_row<decltype(dy), decltype(x)>(a, i, sums);
+      visit_float(a.dx.dtype, [&](auto dx) HWY_ATTR {
+        for (int64_t i = begin; i < end; ++i)
+          for (int64_t head = 0; head < a.heads; ++head)
+            norm_backward_row<decltype(dy), decltype(x), decltype(dx)>(a, i, head, sums);
+      });
     });
   });
 }
@@ -111,51 +118,60 @@ HWY_AFTER_NAMESPACE();
 namespace espalier {
 
 namespace reference {
+namespace {
 
-void norm_forward(Context&, const NormArgs& a) {
-  const int64_t cols = a.x.cols;
+// One head of one row.
+void norm_piece(const NormArgs& a, int64_t i, int64_t head) {
+  const int64_t cols = a.w.cols, first = head * cols;
   const float* w = a.w.row<float>(0);
   const float* b = a.b.empty() ? nullptr : a.b.row<float>(0);
-  for (int64_t i = 0; i < a.x.rows; ++i) {
-    double mean = 0, square = 0;
-    if (!a.rms) {
-      for (int64_t c = 0; c < cols; ++c) mean += element(a.x, i, c);
-      mean /= double(cols);
-    }
-    for (int64_t c = 0; c < cols; ++c) square += (element(a.x, i, c) - mean) * (element(a.x, i, c) - mean);
-    const double rstd = 1 / std::sqrt(square / double(cols) + double(a.eps));
-    for (int64_t c = 0; c < cols; ++c) {
-      const double xhat = (element(a.x, i, c) - mean) * rstd;
-      set_element(a.y, i, c, float(xhat * (double(a.weight_offset) + w[c]) + (b ? b[c] : 0)));
-    }
-    if (a.stats.empty()) continue;
-    a.stats.row<float>(i)[0] = float(mean);
-    a.stats.row<float>(i)[1] = float(rstd);
+  double mean = 0, square = 0;
+  const auto x = [&](int64_t c) { return double(element(a.x, i, first + c)); };
+  if (!a.rms) {
+    for (int64_t c = 0; c < cols; ++c) mean += x(c);
+    mean /= double(cols);
+  }
+  for (int64_t c = 0; c < cols; ++c) square += (x(c) - mean) * (x(c) - mean);
+  const double rstd = 1 / std::sqrt(square / double(cols) + double(a.eps));
+  for (int64_t c = 0; c < cols; ++c)
+    set_element(a.y, i, first + c, float((x(c) - mean) * rstd * (double(a.weight_offset) + w[c]) + (b ? b[c] : 0)));
+  if (a.stats.empty()) return;
+  a.stats.row<float>(i)[2 * head] = float(mean);
+  a.stats.row<float>(i)[2 * head + 1] = float(rstd);
+}
+
+void norm_piece_backward(const NormBackwardArgs& a, int64_t i, int64_t head) {
+  const int64_t cols = a.w.cols, first = head * cols;
+  const float* w = a.w.row<float>(0);
+  const float* stats = a.stats.row<float>(i) + 2 * head;
+  const double mean = a.rms ? 0 : stats[0], rstd = stats[1];
+  const auto xhat = [&](int64_t c) { return (element(a.x, i, first + c) - mean) * rstd; };
+  const auto g = [&](int64_t c) { return element(a.dy, i, first + c) * (double(a.weight_offset) + w[c]); };
+  double sum_g = 0, sum_gx = 0;
+  for (int64_t c = 0; c < cols; ++c) {
+    const double dy = element(a.dy, i, first + c);
+    sum_g += g(c);
+    sum_gx += g(c) * xhat(c);
+    if (!a.dw.empty()) a.dw.row<float>(0)[c] += float(dy * xhat(c));
+    if (!a.db.empty()) a.db.row<float>(0)[c] += float(dy);
+  }
+  const double mean_g = a.rms ? 0 : sum_g / double(cols), mean_gx = sum_gx / double(cols);
+  for (int64_t c = 0; c < cols; ++c) {
+    const double dx = rstd * (g(c) - mean_g - xhat(c) * mean_gx);
+    set_element(a.dx, i, first + c, float(dx + (a.accumulate ? element(a.dx, i, first + c) : 0)));
   }
 }
 
+}  // namespace
+
+void norm_forward(Context&, const NormArgs& a) {
+  for (int64_t i = 0; i < a.x.rows; ++i)
+    for (int64_t head = 0; head < a.heads; ++head) norm_piece(a, i, head);
+}
+
 void norm_backward(Context&, const NormBackwardArgs& a) {
-  const int64_t cols = a.x.cols;
-  const float* w = a.w.row<float>(0);
-  for (int64_t i = 0; i < a.x.rows; ++i) {
-    const double mean = a.rms ? 0 : a.stats.row<float>(i)[0], rstd = a.stats.row<float>(i)[1];
-    double sum_g = 0, sum_gx = 0;
-    for (int64_t c = 0; c < cols; ++c) {
-      const double xhat = (element(a.x, i, c) - mean) * rstd, dy = element(a.dy, i, c);
-      const double g = dy * (double(a.weight_offset) + w[c]);
-      sum_g += g;
-      sum_gx += g * xhat;
-      if (!a.dw.empty()) a.dw.row<float>(0)[c] += float(dy * xhat);
-      if (!a.db.empty()) a.db.row<float>(0)[c] += float(dy);
-    }
-    const double mean_g = a.rms ? 0 : sum_g / double(cols), mean_gx = sum_gx / double(cols);
-    for (int64_t c = 0; c < cols; ++c) {
-      const double xhat = (element(a.x, i, c) - mean) * rstd;
-      const double g = element(a.dy, i, c) * (double(a.weight_offset) + w[c]);
-      const double dx = rstd * (g - mean_g - xhat * mean_gx);
-      set_element(a.dx, i, c, float(dx + (a.accumulate ? element(a.dx, i, c) : 0)));
-    }
-  }
+  for (int64_t i = 0; i < a.x.rows; ++i)
+    for (int64_t head = 0; head < a.heads; ++head) norm_piece_backward(a, i, head);
 }
 
 }  // namespace reference
@@ -163,14 +179,16 @@ void norm_backward(Context&, const NormBackwardArgs& a) {
 namespace cpu {
 
 void norm_forward(Context& ctx, const NormArgs& a) {
+  ESP_CHECK(a.x.cols == a.heads * a.w.cols, "{} columns, {} heads of {}", a.x.cols, a.heads, a.w.cols);
   const auto rows = ESP_SIMD(ctx, norm_forward_rows);
   for_rows(ctx, a.x.rows, a.x.cols, [&](int64_t begin, int64_t end) { rows(a, begin, end); });
 }
 
 void norm_backward(Context& ctx, const NormBackwardArgs& a) {
+  ESP_CHECK(a.x.cols == a.heads * a.w.cols, "{} columns, {} heads of {}", a.x.cols, a.heads, a.w.cols);
   const auto rows = ESP_SIMD(ctx, norm_backward_rows);
   const std::array targets = {a.dw.empty() ? nullptr : a.dw.row<float>(0), a.db.empty() ? nullptr : a.db.row<float>(0)};
-  reduce_rows(ctx, a.x.rows, a.x.cols, targets,
+  reduce_rows(ctx, a.x.rows, a.w.cols, targets,
               [&](int64_t begin, int64_t end, float* sums) { rows(a, begin, end, sums); });
 }
 

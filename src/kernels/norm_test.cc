@@ -63,6 +63,57 @@ TEST_F(Norm, BackwardMatchesReference) {
   }
 }
 
+// Heads are so many norms of their own: forward, and backward in bf16 as queries and keys want it. For the bounds see
+// above; a head's share of dw is one row more.
+TEST_F(Norm, HeadsMatchReference) {
+  constexpr int64_t kRows = 19, kHeads = 3;
+  for (DType dtype : {DType::kF32, DType::kBF16})
+    for (int64_t cols : tails()) {
+      check([&](OpRun& op) {
+        NormArgs a{.x = op.input(dtype, kRows, kHeads * cols), .w = op.input(DType::kF32, 1, cols), .eps = 0.1f,
+                   .rms = true, .heads = kHeads};
+        a.y = op.output(dtype, kRows, kHeads * cols, {.absolute = 2 * forward_bound(cols)});
+        a.stats = op.output(DType::kF32, kRows, 2 * kHeads, {.absolute = forward_bound(cols)});
+        op.kernels.norm_forward(op.ctx, a);
+      });
+      check([&](OpRun& op) {
+        NormBackwardArgs a{.dy = op.input(dtype, kRows, kHeads * cols), .x = op.input(dtype, kRows, kHeads * cols),
+                           .w = op.input(DType::kF32, 1, cols),
+                           .stats = op.input(DType::kF32, kRows, 2 * kHeads, 0.2f, 1.5f), .weight_offset = 1,
+                           .rms = true, .heads = kHeads};
+        a.dx = op.output(dtype, kRows, kHeads * cols, {.absolute = 48 * sum_error(cols)});
+        const double terms = double(kRows * kHeads);
+        a.dw = op.output(DType::kF32, 1, cols, {.absolute = 3.75 * terms * terms * 0x1p-24});
+        op.kernels.norm_backward(op.ctx, a);
+      });
+    }
+}
+
+// In the same memory: a tape's queries and keys are normed where they lie, and so are their gradients.
+TEST_F(Norm, InPlaceIsTheSameBits) {
+  constexpr int64_t kRows = 5, kHeads = 2, kSize = 21, kAll = kRows * kHeads * kSize;
+  const std::vector<float> x = to_f32(random_f32(3, kAll)), dy = to_f32(random_f32(4, kAll)),
+                           w = to_f32(random_f32(5, kSize));
+  for (Isa isa : {Isa::kAvx2, Isa::kAvx3}) {
+    if (!isa_supported(isa)) continue;
+    Context ctx{one_, silent_log(), isa, {}};
+    std::vector<float> y(kAll), y_here = x, dx(kAll), dx_here = dy, stats(2 * kRows * kHeads);
+    const auto rows = [](auto& v) { return mat(v.data(), kRows, kHeads * kSize); };
+    NormArgs a{.x = rows(x), .w = mat(w.data(), 1, kSize), .rms = true, .y = rows(y),
+               .stats = mat(stats.data(), kRows, 2 * kHeads), .heads = kHeads};
+    kernels(ctx).norm_forward(ctx, a);
+    a.x = a.y = rows(y_here);
+    kernels(ctx).norm_forward(ctx, a);
+    EXPECT_EQ(y, y_here);
+    NormBackwardArgs b{.dy = rows(dy), .x = rows(x), .w = a.w, .stats = a.stats, .rms = true, .dx = rows(dx),
+                       .heads = kHeads};
+    kernels(ctx).norm_backward(ctx, b);
+    b.dy = b.dx = rows(dx_here);
+    kernels(ctx).norm_backward(ctx, b);
+    EXPECT_EQ(dx, dx_here);
+  }
+}
+
 constexpr size_t kRows = 3, kCols = 11;
 
 /// sum(dy * norm(x)), written down once more in f64. all = (x, w, b).

@@ -15,6 +15,8 @@ double dot(ConstMat a, int64_t row_a, int64_t col_a, ConstMat b, int64_t row_b, 
   return sum;
 }
 
+double capped(double score, float softcap) { return softcap > 0 ? softcap * std::tanh(score / softcap) : score; }
+
 // Softmax of scores in place; returns the log-sum-exp.
 double softmax(std::vector<double>& scores) {
   const double top = *std::max_element(scores.begin(), scores.end());
@@ -34,13 +36,13 @@ void attention_forward(Context&, const AttentionForwardArgs& a) {
     for (int64_t h = 0; h < s.heads; ++h) {
       const int64_t kv = h / (s.heads / s.kv_heads), start = row / s.rows * s.rows;
       p.clear();
-      for (int64_t key = start + s.first_key[row]; key <= row; ++key)
-        p.push_back(s.scale * dot(a.q, row, h * d, a.k, key, kv * d, d));
+      for (int64_t key = start + s.first(row); key <= row; ++key)
+        p.push_back(capped(s.scale * dot(a.q, row, h * d, a.k, key, kv * d, d), s.softcap));
       a.lse.row<float>(h)[row] = float(softmax(p));
       for (int64_t c = 0; c < d; ++c) {
         double sum = 0;
         for (size_t j = 0; j < p.size(); ++j)
-          sum += p[j] * element(a.v, start + s.first_key[row] + int64_t(j), kv * d + c);
+          sum += p[j] * element(a.v, start + s.first(row) + int64_t(j), kv * d + c);
         set_element(a.out, row, h * d + c, float(sum));
       }
     }
@@ -54,10 +56,11 @@ void attention_backward(Context&, const AttentionBackwardArgs& a) {
     for (int64_t h = 0; h < s.heads; ++h) {
       const int64_t kv = h / group, start = row / s.rows * s.rows;
       const double delta = dot(a.dout, row, h * d, a.out, row, h * d, d);
-      for (int64_t key = start + s.first_key[row]; key <= row; ++key) {
-        const double p = std::exp(s.scale * dot(a.q, row, h * d, a.k, key, kv * d, d) -
-                                  double(element(a.lse, h, row)));
-        const double ds = s.scale * p * (dot(a.dout, row, h * d, a.v, key, kv * d, d) - delta);
+      for (int64_t key = start + s.first(row); key <= row; ++key) {
+        const double score = s.scale * dot(a.q, row, h * d, a.k, key, kv * d, d);
+        const double bent = s.softcap > 0 ? std::tanh(score / s.softcap) : 0;
+        const double p = std::exp(capped(score, s.softcap) - double(element(a.lse, h, row)));
+        const double ds = s.scale * (1 - bent * bent) * p * (dot(a.dout, row, h * d, a.v, key, kv * d, d) - delta);
         for (int64_t c = 0; c < d; ++c) {
           dq[size_t((row * s.heads + h) * d + c)] += ds * element(a.k, key, kv * d + c);
           dk[size_t((key * s.kv_heads + kv) * d + c)] += ds * element(a.q, row, h * d + c);
@@ -83,7 +86,8 @@ void cached_attention(Context&, const CachedAttentionArgs& a) {
     for (int64_t h = 0; h < a.heads; ++h) {
       const int64_t kv = h / (a.heads / a.kv_heads);
       p.clear();
-      for (int64_t key = first; key <= position; ++key) p.push_back(a.scale * dot(a.q, i, h * d, a.k, key, kv * d, d));
+      for (int64_t key = first; key <= position; ++key)
+        p.push_back(capped(a.scale * dot(a.q, i, h * d, a.k, key, kv * d, d), a.softcap));
       softmax(p);
       for (int64_t c = 0; c < d; ++c) {
         double sum = 0;

@@ -18,6 +18,8 @@ const Kernels& reference_kernels() {
       .rope = rope,
       .activation_forward = activation_forward,
       .activation_backward = activation_backward,
+      .softcap = softcap,
+      .softcap_backward = softcap_backward,
       .cross_entropy = cross_entropy,
       .add = add,
       .copy = copy,

@@ -27,6 +27,9 @@ void exp_of(const float* x, float* y, int64_t n) {
 void sigmoid_of(const float* x, float* y, int64_t n) {
   for_vectors(n, [&](int64_t i, auto lanes) HWY_ATTR { store(y + i, sigmoid(load(x + i, lanes)), lanes); });
 }
+void tanh_of(const float* x, float* y, int64_t n) {
+  for_vectors(n, [&](int64_t i, auto lanes) HWY_ATTR { store(y + i, tanh(load(x + i, lanes)), lanes); });
+}
 void erf_of(const float* x, float* y, int64_t n) {
   for_vectors(n, [&](int64_t i, auto lanes) HWY_ATTR { store(y + i, erf(load(x + i, lanes)), lanes); });
 }
@@ -94,6 +97,10 @@ TEST_P(Simd, ExpWithinTwoUlp) {
 
 TEST_P(Simd, SigmoidWithinFourUlp) {
   EXPECT_LT(worst_ulp(ESP_SIMD(ctx_, sigmoid_of), [](double x) { return 1 / (1 + std::exp(-x)); }, -87, INFINITY), 4);
+}
+
+TEST_P(Simd, TanhWithinFourUlp) {
+  EXPECT_LT(worst_ulp(ESP_SIMD(ctx_, tanh_of), [](double x) { return std::tanh(x); }, -INFINITY, INFINITY), 4);
 }
 
 TEST_P(Simd, ErfWithinFourUlp) {
