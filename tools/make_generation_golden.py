@@ -1,10 +1,11 @@
 """Makes tests/golden/models/NAME/generation.json from the tiny models of make_model_golden.py: the greedy continuation
 that transformers gives of some prompts, and how far the best logit was ahead of the second best at its closest.
 
-Needs torch, transformers. Run: python tools/make_generation_golden.py
+Needs torch, transformers. Run: python tools/make_generation_golden.py [NAME...]
 """
 import json
 import pathlib
+import sys
 
 import torch
 import transformers
@@ -25,7 +26,8 @@ def greedy(model, prompt):
     return {"prompt": prompt, "greedy": output.sequences[0, len(prompt):].tolist(), "margin": round(margin, 6)}
 
 
-for folder in sorted(path for path in MODELS.iterdir() if path.is_dir()):
+names = sys.argv[1:] or sorted(path.name for path in MODELS.iterdir() if path.is_dir())
+for folder in (MODELS / name for name in names):
     net = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
     golden = {"script": "tools/make_generation_golden.py", "torch": torch.__version__,
               "transformers": transformers.__version__, "cases": [greedy(net, prompt) for prompt in PROMPTS]}

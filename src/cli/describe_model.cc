@@ -43,6 +43,13 @@ OrderedJson summary_of(const SafetensorsFolder& files) {
   return object;
 }
 
+OrderedJson layers_where(const std::vector<bool>& list) {
+  OrderedJson layers = OrderedJson::array();
+  for (size_t i = 0; i < list.size(); ++i)
+    if (list[i]) layers.push_back(i);
+  return layers;
+}
+
 OrderedJson summary_of(const ArchSpec& s) {
   OrderedJson object = {{"architecture", family(s.family, "inspecting").summary},
                         {"family", s.family},
@@ -57,7 +64,18 @@ OrderedJson summary_of(const ArchSpec& s) {
                         {"positions", s.positions},
                         {"tied_head", s.tied_head}};
   if (s.rope_theta > 0) object["rope_theta"] = s.rope_theta;
+  if (s.rotary_size > 0) object["rotary_size"] = s.rotary_size;
+  if (s.local_rope_theta > 0) object["local_rope_theta"] = s.local_rope_theta;
+  if (s.rope_scaling.kind != RopeScaling::Kind::kNone) {
+    constexpr const char* kKinds[] = {"none", "linear", "dynamic", "llama3", "yarn"};
+    object["rope_scaling"] = {{"type", kKinds[int(s.rope_scaling.kind)]}, {"factor", s.rope_scaling.factor}};
+  }
   if (s.window > 0) object["window"] = s.window;
+  if (!s.full_attention.empty()) object["full_attention_layers"] = layers_where(s.full_attention);
+  if (!s.no_rope.empty()) object["layers_without_positions"] = layers_where(s.no_rope);
+  if (s.qk_norm != QkNorm::kNone) object["qk_norm"] = s.qk_norm == QkNorm::kHeads ? "heads" : "whole";
+  if (s.attention_softcap > 0) object["attention_softcap"] = s.attention_softcap;
+  if (s.logit_softcap > 0) object["logit_softcap"] = s.logit_softcap;
   if (s.parallel_block) object["parallel_block"] = true;
   object["kv_cache_bytes_per_token"] = 2 * s.layers * s.kv_width() * dtype_size(DType::kF32);
   return object;

@@ -77,7 +77,7 @@ std::vector<float> full_forward(GoldenModel& g, const std::vector<int32_t>& ids)
   std::vector<int32_t> positions, first_key;
   for (int64_t t = 0; t < int64_t(ids.size()); ++t) {
     positions.push_back(int32_t(t));
-    first_key.push_back(g.model->spec().window ? int32_t(std::max<int64_t>(0, t - g.model->spec().window + 1)) : 0);
+    first_key.push_back(0);
   }
   BufferPool pool;
   Tape tape(g.ctx, pool, DType::kF32, TapeMode::kEval);

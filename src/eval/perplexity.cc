@@ -27,14 +27,10 @@ struct Chunks {
   std::vector<int32_t> ids, positions, first_key, targets;
   std::vector<float> losses;
 
-  Chunks(const ArchSpec& spec, int64_t count, int64_t n)
+  Chunks(int64_t count, int64_t n)
       : ids(size_t(count * n)), positions(ids.size()), first_key(ids.size()), targets(ids.size(), -1),
         losses(ids.size()) {
-    for (int64_t i = 0; i < count * n; ++i) {
-      const int64_t position = i % n;
-      positions[size_t(i)] = int32_t(position);
-      first_key[size_t(i)] = int32_t(spec.window > 0 ? std::max<int64_t>(0, position - spec.window + 1) : 0);
-    }
+    for (int64_t i = 0; i < count * n; ++i) positions[size_t(i)] = int32_t(i % n);
   }
 
   void fill(std::span<const int32_t> text, int64_t n, std::optional<int32_t> bos) {
@@ -67,7 +63,7 @@ Perplexity perplexity(Context& ctx, Decoder& model, std::span<const int32_t> ids
   check(model.spec(), ids, options);
   const int64_t n = options.context, total = int64_t(ids.size()) / n;
   const int64_t at_once = std::clamp<int64_t>(options.rows / n, 1, total);
-  Chunks chunks(model.spec(), at_once, n);
+  Chunks chunks(at_once, n);
   BufferPool pool;
   Tape tape(ctx, pool, model.dtype(), TapeMode::kEval);
   Perplexity result;

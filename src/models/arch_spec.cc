@@ -3,6 +3,43 @@
 #include "base/error.h"
 
 namespace espalier {
+namespace {
+
+void check_attention(const ArchSpec& s, const std::string& what) {
+  for (const double base : {s.rope_theta, s.local_rope_theta})
+    if (base != 0 && !(base >= 1 && base <= 1e12))
+      throw error(Code::kBadData, "{}: the base of rotary frequencies is {}; expected 1 to 1e12", what, base);
+  if (s.rope_theta > 0 && s.rotary() % 2 != 0)
+    throw error(Code::kBadData, "{}: rotary embedding needs an even head size; found {}", what, s.rotary());
+  if (s.rotary() > s.head_size || s.rotary_size < 0)
+    throw error(Code::kBadData, "{}: rotary embedding of {} numbers in heads of {}", what, s.rotary_size, s.head_size);
+  if (s.window < 0) throw error(Code::kBadData, "{}: sliding window is {}; expected 0 or more", what, s.window);
+  for (const auto* list : {&s.full_attention, &s.no_rope})
+    if (!list->empty() && int64_t(list->size()) != s.layers)
+      throw error(Code::kBadData, "{}: a list of layers has {} entries; the model has {} layers", what, list->size(),
+                  s.layers);
+}
+
+void check_scales(const ArchSpec& s, const std::string& what) {
+  struct Number {
+    const char* name;
+    double value;
+    bool may_be_zero;
+  };
+  const Number numbers[] = {
+      {"scale of the attention scores", s.attention_scale, true},
+      {"soft cap of the attention scores", s.attention_softcap, true},
+      {"soft cap of the logits", s.logit_softcap, true},
+      {"scale of the embeddings", s.embedding_scale, false},
+      {"scale of the residual branches", s.residual_scale, false},
+      {"divisor of the logits", s.logit_divisor, false},
+  };
+  for (const Number& n : numbers)
+    if (!(n.value > 0 || (n.may_be_zero && n.value == 0)) || n.value > 1e30)
+      throw error(Code::kBadData, "{}: the {} is {}; expected a number above 0", what, n.name, n.value);
+}
+
+}  // namespace
 
 void validate(const ArchSpec& s, const std::string& what) {
   struct Bound {
@@ -29,16 +66,14 @@ void validate(const ArchSpec& s, const std::string& what) {
     throw error(Code::kBadData, "{}: {} heads cannot share {} key/value heads evenly", what, s.heads, s.kv_heads);
   if (!(s.norm_eps >= 0 && s.norm_eps <= 1))
     throw error(Code::kBadData, "{}: what a norm adds to the variance is {}; expected 0 to 1", what, s.norm_eps);
-  if (s.rope_theta != 0 && !(s.rope_theta >= 1 && s.rope_theta <= 1e12))
-    throw error(Code::kBadData, "{}: the base of rotary frequencies is {}; expected 1 to 1e12", what, s.rope_theta);
-  if (s.rope_theta > 0 && s.head_size % 2 != 0)
-    throw error(Code::kBadData, "{}: rotary embedding needs an even head size; found {}", what, s.head_size);
-  if (s.window < 0) throw error(Code::kBadData, "{}: sliding window is {}; expected 0 or more", what, s.window);
+  check_attention(s, what);
+  check_scales(s, what);
 }
 
 std::vector<WeightInfo> weight_list(const ArchSpec& s) {
   std::vector<WeightInfo> list;
-  const auto norm = [&](const std::string& name) {
+  const auto norm = [&](const std::string& name, bool present = true) {
+    if (!present) return;
     list.push_back({name + ".weight", 0, s.width});
     if (!s.rms_norm && s.norm_bias) list.push_back({name + ".bias", 0, s.width});
   };
@@ -50,12 +85,19 @@ std::vector<WeightInfo> weight_list(const ArchSpec& s) {
   if (s.learned_positions) list.push_back({"positions.weight", s.positions, s.width});
   for (int64_t i = 0; i < s.layers; ++i) {
     const std::string layer = fmt::format("layers.{}.", i);
-    norm(layer + "attention_norm");
+    norm(layer + "attention_norm", s.pre_norm);
     linear(layer + "attention.qkv", s.qkv_width(), s.width, s.qkv_bias);
+    if (s.qk_norm != QkNorm::kNone) {
+      const bool whole = s.qk_norm == QkNorm::kWhole;
+      list.push_back({layer + "attention.q_norm.weight", 0, whole ? s.query_width() : s.head_size});
+      list.push_back({layer + "attention.k_norm.weight", 0, whole ? s.kv_width() : s.head_size});
+    }
     linear(layer + "attention.out", s.width, s.query_width(), s.out_bias);
-    if (!s.parallel_block) norm(layer + "ffn_norm");
+    norm(layer + "attention_post_norm", s.post_norm);
+    norm(layer + "ffn_norm", s.has_ffn_norm());
     linear(layer + "ffn.up", s.up_width(), s.width, s.ffn_bias);
     linear(layer + "ffn.down", s.width, s.ffn, s.ffn_bias);
+    norm(layer + "ffn_post_norm", s.post_norm);
   }
   norm("final_norm");
   if (!s.tied_head) list.push_back({"head.weight", s.vocab, s.width});
@@ -71,8 +113,13 @@ int64_t parameter_count(const ArchSpec& spec) {
 double mean_keys(const ArchSpec& s, int64_t rows, AttentionCount count) {
   const double t = double(rows);
   if (count == AttentionCount::kFull) return t;
-  const double w = s.window > 0 && s.window < rows ? double(s.window) : t;
-  return w - w * (w - 1) / (2 * t);  // (w*t - w(w-1)/2) / t; w = t gives (t + 1) / 2
+  double sum = 0;
+  for (int64_t layer = 0; layer < s.layers; ++layer) {
+    const int64_t window = s.window_of(layer);
+    const double w = window > 0 && window < rows ? double(window) : t;
+    sum += w - w * (w - 1) / (2 * t);  // (w*t - w(w-1)/2) / t; w = t gives (t + 1) / 2
+  }
+  return sum / double(s.layers);
 }
 
 double train_flops_per_token(const ArchSpec& s, int64_t rows, AttentionCount count) {

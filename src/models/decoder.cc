@@ -12,6 +12,8 @@
 #include "ops/head_loss.h"
 #include "ops/linear.h"
 #include "ops/norm.h"
+#include "ops/qk_norm.h"
+#include "ops/rescale.h"
 #include "ops/rope.h"
 
 namespace espalier {
@@ -21,7 +23,7 @@ struct Decoder::Run {
   // Copies: with recomputation the backward pass reads them when the caller's are gone.
   Batch batch;
   ForwardOptions options;
-  ConstMat rope;
+  ConstMat rope, local_rope;
 
   /// Dropout's stream: no two sites of a model and no two micro-batches of a run share one.
   Rng rng(int64_t site, int64_t sites) const {
@@ -30,21 +32,31 @@ struct Decoder::Run {
 };
 
 Decoder::Decoder(const ArchSpec& spec, const Mesh& mesh, DType dtype, bool train)
-    : spec_(spec), mesh_(mesh), dtype_(dtype), layers_(size_t(spec.layers)), rope_(spec) {
+    : spec_(spec),
+      mesh_(mesh),
+      dtype_(dtype),
+      layers_(size_t(spec.layers)),
+      rope_(global_rope(spec)),
+      local_rope_(local_rope(spec)) {
   validate(spec, spec.family);
   ESP_CHECK(mesh.tensor->size() == 1, "a tensor group of {} is not laid out yet", mesh.tensor->size());
   for (const WeightInfo& info : weight_list(spec)) add_param(info, train);
   embedding_ = find("embedding.weight");
   positions_ = find("positions.weight");
-  final_norm_ = find("final_norm.weight");
-  final_norm_b_ = find("final_norm.bias");
+  final_norm_ = weights_of("final_norm");
   head_ = spec.tied_head ? embedding_ : find("head.weight");
   for (int64_t i = 0; i < spec.layers; ++i) {
-    const auto at = [&](const char* name) { return find(fmt::format("layers.{}.{}", i, name)); };
-    layers_[size_t(i)] = {at("attention_norm.weight"), at("attention_norm.bias"), at("attention.qkv.weight"),
-                          at("attention.qkv.bias"),    at("attention.out.weight"), at("attention.out.bias"),
-                          at("ffn_norm.weight"),       at("ffn_norm.bias"),        at("ffn.up.weight"),
-                          at("ffn.up.bias"),           at("ffn.down.weight"),      at("ffn.down.bias")};
+    const auto at = [&](const char* name) { return weights_of(fmt::format("layers.{}.{}", i, name)); };
+    layers_[size_t(i)] = {.attention_norm = at("attention_norm"),
+                          .qkv = at("attention.qkv"),
+                          .q_norm = at("attention.q_norm"),
+                          .k_norm = at("attention.k_norm"),
+                          .out = at("attention.out"),
+                          .attention_post_norm = at("attention_post_norm"),
+                          .ffn_norm = at("ffn_norm"),
+                          .up = at("ffn.up"),
+                          .down = at("ffn.down"),
+                          .ffn_post_norm = at("ffn_post_norm")};
   }
 }
 
@@ -89,7 +101,9 @@ void Decoder::zero_grads(Context& ctx) {
 
 Var Decoder::hidden(Tape& tape, const Batch& batch, const ForwardOptions& options) {
   const int64_t last = *std::max_element(batch.positions, batch.positions + batch.count());
-  const Run run{tape, batch, options, spec_.rotary() ? rope_.up_to(last + 1) : ConstMat{}};
+  Run run{tape, batch, options, {}, {}};
+  if (spec_.rotary()) run.rope = rope_.up_to(last + 1);
+  if (spec_.local_rope_theta > 0) run.local_rope = local_rope_.up_to(last + 1);
   Var x = embed(run);
   for (int64_t i = 0; i < spec_.layers; ++i) {
     if (options.recompute)
@@ -97,49 +111,65 @@ Var Decoder::hidden(Tape& tape, const Batch& batch, const ForwardOptions& option
     else
       x = layer(run, x, i);
   }
-  return norm_of(run, x, final_norm_, final_norm_b_);
+  return rescale(tape, norm_of(run, x, final_norm_), float(1 / spec_.logit_divisor), tape.dtype());
 }
 
 void Decoder::loss(Tape& tape, const Batch& batch, const int32_t* targets, float scale, float* losses,
                    const ForwardOptions& options) {
-  head_loss(tape, hidden(tape, batch, options), *head_, targets, scale, losses);
+  head_loss(tape, hidden(tape, batch, options), *head_, {targets, scale, losses}, float(spec_.logit_softcap));
 }
 
-void Decoder::logits(Tape& tape, const Var& hidden, Mat out) { head_logits(tape, hidden, *head_, out); }
+void Decoder::logits(Tape& tape, const Var& hidden, Mat out) {
+  head_logits(tape, hidden, *head_, out, float(spec_.logit_softcap));
+}
 
 Var Decoder::embed(const Run& run) {
   const TokenIds at{run.batch.ids, run.batch.positions, run.batch.count()};
-  Var x = embedding(run.tape, *embedding_, positions_, at);
+  Var x = embedding(run.tape, *embedding_, positions_, at, float(spec_.embedding_scale));
   return dropout(run.tape, x, run.options.dropout, run.rng(2 * spec_.layers, 2 * spec_.layers + 1));
 }
 
+struct Decoder::End {
+  const Weights &product, &post_norm;
+  int64_t site;  ///< of dropout
+};
+
 Var Decoder::layer(const Run& run, const Var& x, int64_t index) {
   const Layer& l = layers_[size_t(index)];
-  Var normed = copy_to_group(run.tape, norm_of(run, x, l.attention_norm, l.attention_norm_b), *mesh_.tensor);
-  Var mixed = attend(run, normed, index);
-  if (spec_.parallel_block) {
-    Var y = add_to_stream(run, mixed, l.out, l.out_b, x, 2 * index);
-    return add_to_stream(run, feed_forward(run, normed, l), l.down, l.down_b, y, 2 * index + 1);
-  }
-  Var y = add_to_stream(run, mixed, l.out, l.out_b, x, 2 * index);
-  normed = copy_to_group(run.tape, norm_of(run, y, l.ffn_norm, l.ffn_norm_b), *mesh_.tensor);
-  return add_to_stream(run, feed_forward(run, normed, l), l.down, l.down_b, y, 2 * index + 1);
+  Var normed = copy_to_group(run.tape, norm_of(run, x, l.attention_norm), *mesh_.tensor);
+  Var y = add_to_stream(run, attend(run, normed, index), x, {l.out, l.attention_post_norm, 2 * index});
+  if (!spec_.parallel_block || !spec_.shared_norm)
+    normed = copy_to_group(run.tape, norm_of(run, spec_.parallel_block ? x : y, l.ffn_norm), *mesh_.tensor);
+  return add_to_stream(run, feed_forward(run, normed, l), y, {l.down, l.ffn_post_norm, 2 * index + 1});
 }
 
 Var Decoder::attend(const Run& run, const Var& normed, int64_t index) {
   const Layer& l = layers_[size_t(index)];
-  Var qkv = linear(run.tape, normed, *l.qkv, l.qkv_b);
-  if (spec_.rotary())
-    rope(run.tape, qkv, {.heads = spec_.heads + spec_.kv_heads, .head_size = spec_.head_size,
-                         .rotary = spec_.rotary(), .table = run.rope, .positions = run.batch.positions});
+  const int64_t window = spec_.window_of(index);
+  Var qkv = linear(run.tape, normed, *l.qkv.w, l.qkv.b);
+  if (spec_.qk_norm != QkNorm::kNone)
+    qk_norm(run.tape, qkv, *l.q_norm.w, *l.k_norm.w, {.heads = spec_.heads,
+                                                      .kv_heads = spec_.kv_heads,
+                                                      .head_size = spec_.head_size,
+                                                      .whole = spec_.qk_norm == QkNorm::kWhole,
+                                                      .eps = float(spec_.norm_eps),
+                                                      .weight_offset = float(spec_.norm_offset)});
+  if (spec_.turns(index))
+    rope(run.tape, qkv, {.heads = spec_.heads + spec_.kv_heads,
+                         .head_size = spec_.head_size,
+                         .rotary = spec_.rotary(),
+                         .table = window > 0 && spec_.local_rope_theta > 0 ? run.local_rope : run.rope,
+                         .positions = run.batch.positions});
   if (!run.batch.segments.empty()) return attend_cached(run, qkv, index);
   return attention(run.tape, qkv, {.sequences = run.batch.sequences,
                                    .rows = run.batch.rows,
                                    .heads = spec_.heads,
                                    .kv_heads = spec_.kv_heads,
                                    .head_size = spec_.head_size,
-                                   .scale = 1 / std::sqrt(float(spec_.head_size)),
-                                   .first_key = run.batch.first_key});
+                                   .scale = spec_.score_scale(),
+                                   .first_key = run.batch.first_key,
+                                   .window = window,
+                                   .softcap = float(spec_.attention_softcap)});
 }
 
 Var Decoder::attend_cached(const Run& run, const Var& qkv, int64_t index) {
@@ -161,27 +191,36 @@ Var Decoder::attend_cached(const Run& run, const Var& qkv, int64_t index) {
                                               .heads = spec_.heads,
                                               .kv_heads = spec_.kv_heads,
                                               .head_size = spec_.head_size,
-                                              .window = spec_.window,
-                                              .scale = 1 / std::sqrt(float(spec_.head_size))});
+                                              .window = spec_.window_of(index),
+                                              .scale = spec_.score_scale(),
+                                              .softcap = float(spec_.attention_softcap)});
   }
   return out;
 }
 
 Var Decoder::feed_forward(const Run& run, const Var& normed, const Layer& l) {
-  Var up = linear(run.tape, normed, *l.up, l.up_b);
+  Var up = linear(run.tape, normed, *l.up.w, l.up.b);
   return activation(run.tape, up, spec_.activation, spec_.gated_ffn);
 }
 
-Var Decoder::add_to_stream(const Run& run, const Var& x, Param* w, Param* b, const Var& residual, int64_t site) {
+Var Decoder::add_to_stream(const Run& run, const Var& x, const Var& residual, const End& end) {
+  const auto [w, b] = end.product;
   const bool drops = run.options.dropout > 0 && run.tape.mode() == TapeMode::kTrain;
-  if (!drops && mesh_.tensor->size() == 1) return linear_residual(run.tape, x, *w, b, residual);
+  const bool plain = !drops && !spec_.post_norm && spec_.residual_scale == 1;
+  if (plain && mesh_.tensor->size() == 1) return linear_residual(run.tape, x, *w, b, residual);
   Var y = reduce_from_group(run.tape, linear(run.tape, x, *w, b, DType::kF32), *mesh_.tensor);
-  y = dropout(run.tape, y, run.options.dropout, run.rng(site, 2 * spec_.layers + 1));
-  return add(run.tape, residual, y);
+  if (spec_.post_norm) y = norm_of(run, y, end.post_norm, true);
+  y = dropout(run.tape, y, run.options.dropout, run.rng(end.site, 2 * spec_.layers + 1));
+  return add(run.tape, residual, y, float(spec_.residual_scale));
 }
 
-Var Decoder::norm_of(const Run& run, const Var& x, Param* w, Param* b) {
-  return norm(run.tape, x, *w, b, {.rms = spec_.rms_norm, .eps = float(spec_.norm_eps)});
+// Without a norm, x in the dtype that products take.
+Var Decoder::norm_of(const Run& run, const Var& x, const Weights& norm, bool wide) {
+  if (!norm.w) return rescale(run.tape, x, 1, run.tape.dtype());
+  return espalier::norm(run.tape, x, *norm.w, norm.b, {.rms = spec_.rms_norm,
+                                                       .eps = float(spec_.norm_eps),
+                                                       .weight_offset = float(spec_.norm_offset),
+                                                       .wide = wide});
 }
 
 }  // namespace espalier

@@ -25,7 +25,7 @@ struct Batch {
   int64_t sequences = 0, rows = 0;
   const int32_t* ids = nullptr;
   const int32_t* positions = nullptr;  ///< restart at document borders
-  const int32_t* first_key = nullptr;  ///< kernels/attention.h; null when segments are given
+  const int32_t* first_key = nullptr;  ///< each row's document starts there; windows come on top. Null with segments
   std::span<const CacheSegment> segments = {};
 
   int64_t count() const { return sequences * rows; }
@@ -66,30 +66,34 @@ class Decoder {
   void zero_grads(Context& ctx);
 
  private:
+  /// A weight and its bias; null where the architecture has none.
+  struct Weights {
+    Param *w = nullptr, *b = nullptr;
+  };
   struct Layer {
-    Param *attention_norm = nullptr, *attention_norm_b = nullptr, *qkv = nullptr, *qkv_b = nullptr, *out = nullptr,
-          *out_b = nullptr, *ffn_norm = nullptr, *ffn_norm_b = nullptr, *up = nullptr, *up_b = nullptr,
-          *down = nullptr, *down_b = nullptr;
+    Weights attention_norm, qkv, q_norm, k_norm, out, attention_post_norm, ffn_norm, up, down, ffn_post_norm;
   };
   struct Run;  // what the layers of one forward pass share
 
   void add_param(const WeightInfo& info, bool train);
+  Weights weights_of(const std::string& name) { return {find(name + ".weight"), find(name + ".bias")}; }
   Var embed(const Run& run);
   Var layer(const Run& run, const Var& x, int64_t index);
   Var attend(const Run& run, const Var& normed, int64_t index);
   Var attend_cached(const Run& run, const Var& qkv, int64_t index);
   Var feed_forward(const Run& run, const Var& normed, const Layer& l);
-  Var add_to_stream(const Run& run, const Var& x, Param* w, Param* b, const Var& residual, int64_t site);
-  Var norm_of(const Run& run, const Var& x, Param* w, Param* b);
+  struct End;  // of a sublayer: what leads back to the residual stream
+  Var add_to_stream(const Run& run, const Var& x, const Var& residual, const End& end);
+  Var norm_of(const Run& run, const Var& x, const Weights& norm, bool wide = false);
 
   ArchSpec spec_;
   Mesh mesh_;
   DType dtype_;
   std::deque<Param> params_;
   std::vector<Layer> layers_;
-  Param *embedding_ = nullptr, *positions_ = nullptr, *final_norm_ = nullptr, *final_norm_b_ = nullptr,
-        *head_ = nullptr;
-  RopeTable rope_;
+  Param *embedding_ = nullptr, *positions_ = nullptr, *head_ = nullptr;
+  Weights final_norm_;
+  RopeTable rope_, local_rope_;
 };
 
 }  // namespace espalier

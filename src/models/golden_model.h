@@ -11,7 +11,9 @@
 namespace espalier {
 
 inline const std::vector<std::string>& golden_names() {
-  static const std::vector<std::string> names = {"gpt2", "llama2", "llama3", "mistral"};
+  static const std::vector<std::string> names = {
+      "gpt2",  "llama2", "llama3",  "mistral", "qwen2",   "qwen3",  "gpt_neox",
+      "gemma2", "gemma3", "phi3", "olmo2",   "granite", "smollm3"};
   return names;
 }
 
@@ -34,11 +36,10 @@ struct GoldenModel {
     sequences = tokens.shape()[0];
     rows = tokens.shape()[1];
     ids.assign(tokens.as<int32_t>(), tokens.as<int32_t>() + tokens.size());
-    const int64_t window = model->spec().window;
     for (int64_t i = 0; i < sequences * rows; ++i) {
       const int64_t t = i % rows;
       positions.push_back(int32_t(t));
-      first_key.push_back(int32_t(window > 0 ? std::max<int64_t>(0, t - window + 1) : 0));
+      first_key.push_back(0);
       targets.push_back(t + 1 < rows ? ids[size_t(i + 1)] : -1);
     }
   }

@@ -5,33 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "models/config_fields.h"
 #include "models/registry.h"
 
 namespace espalier {
 namespace {
-
-Activation read_activation(const Json& config, const std::string& what) {
-  const std::string name = json_get_or<std::string>(config, "activation_function", "gelu_new", what);
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::kGeluTanh;
-  if (name == "gelu") return Activation::kGelu;
-  if (name == "relu") return Activation::kRelu;
-  if (name == "silu" || name == "swish") return Activation::kSilu;
-  throw error(Code::kUnsupported, "{}: activation_function '{}' is not supported", what, name);
-}
-
-const char* activation_name(Activation kind) {
-  switch (kind) {
-    case Activation::kGelu:
-      return "gelu";
-    case Activation::kGeluTanh:
-      return "gelu_new";
-    case Activation::kSilu:
-      return "silu";
-    case Activation::kRelu:
-      return "relu";
-  }
-  return "";
-}
 
 ArchSpec read(const Json& config, const std::string& what) {
   ArchSpec s;
@@ -46,7 +24,7 @@ ArchSpec read(const Json& config, const std::string& what) {
   s.vocab = json_get<int64_t>(config, "vocab_size", what);
   s.positions = json_get_or<int64_t>(config, "n_positions", 1024, what);
   s.norm_eps = json_get_or<double>(config, "layer_norm_epsilon", 1e-5, what);
-  s.activation = read_activation(config, what);
+  s.activation = read_activation(config, "activation_function", "gelu_new", what);
   s.qkv_bias = s.out_bias = s.ffn_bias = true;
   s.learned_positions = true;
   s.tied_head = json_get_or<bool>(config, "tie_word_embeddings", true, what);
@@ -67,7 +45,7 @@ void write(const ArchSpec& s, OrderedJson& config) {
   config["n_positions"] = s.positions;
   config["n_ctx"] = s.positions;
   config["layer_norm_epsilon"] = s.norm_eps;
-  config["activation_function"] = activation_name(s.activation);
+  config["activation_function"] = s.activation == Activation::kGeluTanh ? "gelu_new" : activation_name(s.activation);
   config["tie_word_embeddings"] = s.tied_head;
   for (const char* key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"}) config[key] = 0.0;
 }

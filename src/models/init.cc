@@ -12,7 +12,7 @@ void initialise(Context& ctx, Decoder& model, uint64_t seed, double std) {
   for (Param& p : model.params()) {
     float* w = p.master.as<float>();
     if (p.shape().rank() == 1) {
-      std::fill(w, w + p.size(), p.name.ends_with("norm.weight") ? 1.0f : 0.0f);
+      std::fill(w, w + p.size(), p.name.ends_with("norm.weight") ? float(1 - model.spec().norm_offset) : 0.0f);
       continue;
     }
     const bool residual = p.name.ends_with("attention.out.weight") || p.name.ends_with("ffn.down.weight");

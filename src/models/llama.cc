@@ -1,147 +1,141 @@
-// Llama 2 and 3 (Touvron et al. 2023; Meta 2024) and Mistral (Jiang et al. 2023): RMSNorm, rotary positions, SwiGLU,
-// grouped key/value heads, no biases; Mistral adds the sliding window.
+// Llama 2 and 3 (Touvron et al. 2023; Meta 2024), and what differs from it in a field or two: Mistral (Jiang et al.
+// 2023), a sliding window; Granite (IBM 2024), four scales; SmolLM3 (Hugging Face 2025), layers whose heads do not
+// turn; Phi-3 (Microsoft 2024), fused projections and heads that turn in part; OLMo 2 (Ai2 2024), norms after the
+// sublayers instead of before them and over all of the queries and keys.
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "models/registry.h"
+#include "models/config_fields.h"
+#include "models/llama_names.h"
 
 namespace espalier {
 namespace {
 
-RopeScaling read_scaling(const Json& scaling, const std::string& what) {
-  RopeScaling s;
-  const char* key = scaling.contains("rope_type") ? "rope_type" : "type";
-  const std::string type = json_get_or<std::string>(scaling, key, "default", what);
-  if (type == "default") return s;
-  if (type == "linear") {
-    s.kind = RopeScaling::Kind::kLinear;
-  } else if (type == "llama3") {
-    s.kind = RopeScaling::Kind::kLlama3;
-    s.low_freq_factor = json_get<double>(scaling, "low_freq_factor", what);
-    s.high_freq_factor = json_get<double>(scaling, "high_freq_factor", what);
-    s.original_positions = json_get<int64_t>(scaling, "original_max_position_embeddings", what);
-    if (!(s.high_freq_factor > s.low_freq_factor && s.low_freq_factor > 0 && s.original_positions > 0))
-      throw error(Code::kBadData, "{}: rope scaling needs 0 < low_freq_factor < high_freq_factor; found {} and {}",
-                  what, s.low_freq_factor, s.high_freq_factor);
-  } else {
-    throw error(Code::kUnsupported, "{}: rope scaling '{}' is not supported; linear and llama3 are", what, type);
-  }
-  s.factor = json_get<double>(scaling, "factor", what);
-  if (!(s.factor >= 1)) throw error(Code::kBadData, "{}: rope scaling factor is {}; expected >= 1", what, s.factor);
+ArchSpec read_llama(const Json& config, const std::string& what) {
+  ArchSpec s = read_llama_fields(config, what);
+  read_biases(config, s, what);
   return s;
 }
 
-void read_rope(const Json& config, ArchSpec& s, const std::string& what) {
-  // transformers 5 keeps both in "rope_parameters"; before it, theta and scaling were fields of their own.
-  const auto parameters = config.find("rope_parameters");
-  if (parameters != config.end() && parameters->is_object()) {
-    s.rope_theta = json_get_or<double>(*parameters, "rope_theta", 10000.0, what + " rope_parameters");
-    s.rope_scaling = read_scaling(*parameters, what + " rope_parameters");
-  } else {
-    s.rope_theta = json_get_or<double>(config, "rope_theta", 10000.0, what);
-    const auto scaling = config.find("rope_scaling");
-    if (scaling != config.end() && scaling->is_object())
-      s.rope_scaling = read_scaling(*scaling, what + " rope_scaling");
-  }
-  if (!(s.rope_theta > 0)) throw error(Code::kBadData, "{}: rope_theta is {}; expected > 0", what, s.rope_theta);
-}
-
-ArchSpec read(const Json& config, const std::string& what) {
-  ArchSpec s;
-  s.layers = json_get<int64_t>(config, "num_hidden_layers", what);
-  s.width = json_get<int64_t>(config, "hidden_size", what);
-  s.heads = json_get<int64_t>(config, "num_attention_heads", what);
-  s.kv_heads = json_get_or<int64_t>(config, "num_key_value_heads", s.heads, what);
-  if (s.heads < 1) throw error(Code::kBadData, "{}: num_attention_heads is {}", what, s.heads);
-  s.head_size = json_get_or<int64_t>(config, "head_dim", s.width / s.heads, what);
-  s.ffn = json_get<int64_t>(config, "intermediate_size", what);
-  s.vocab = json_get<int64_t>(config, "vocab_size", what);
-  s.positions = json_get_or<int64_t>(config, "max_position_embeddings", 2048, what);
-  s.rms_norm = true;
-  s.norm_bias = false;
-  s.norm_eps = json_get_or<double>(config, "rms_norm_eps", 1e-6, what);
-  const std::string activation = json_get_or<std::string>(config, "hidden_act", "silu", what);
-  if (activation != "silu") throw error(Code::kUnsupported, "{}: hidden_act '{}' is not supported", what, activation);
-  s.activation = Activation::kSilu;
-  s.gated_ffn = true;
-  s.qkv_bias = s.out_bias = json_get_or<bool>(config, "attention_bias", false, what);
-  s.ffn_bias = json_get_or<bool>(config, "mlp_bias", false, what);
-  s.tied_head = json_get_or<bool>(config, "tie_word_embeddings", false, what);
-  read_rope(config, s, what);
-  return s;
+void write_llama(const ArchSpec& s, OrderedJson& config) {
+  write_llama_fields(s, config);
+  write_biases(s, config);
 }
 
 ArchSpec read_mistral(const Json& config, const std::string& what) {
-  ArchSpec s = read(config, what);
-  s.window = json_get_or<int64_t>(config, "sliding_window", 0, what);
+  refuse_true(config, what, {"attention_bias", "mlp_bias"});
+  ArchSpec s = read_llama_fields(config, what);
+  read_windows(config, s, what, [](int64_t) { return true; });
   return s;
 }
 
-void write(const ArchSpec& s, OrderedJson& config) {
-  config["num_hidden_layers"] = s.layers;
-  config["hidden_size"] = s.width;
-  config["num_attention_heads"] = s.heads;
-  config["num_key_value_heads"] = s.kv_heads;
-  config["head_dim"] = s.head_size;
-  config["intermediate_size"] = s.ffn;
-  config["vocab_size"] = s.vocab;
-  config["max_position_embeddings"] = s.positions;
-  config["rms_norm_eps"] = s.norm_eps;
-  config["hidden_act"] = "silu";
-  config["attention_bias"] = s.qkv_bias;
-  config["mlp_bias"] = s.ffn_bias;
-  config["tie_word_embeddings"] = s.tied_head;
-  config["rope_theta"] = s.rope_theta;
-  const RopeScaling& scaling = s.rope_scaling;
-  if (scaling.kind == RopeScaling::Kind::kLinear)
-    config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", scaling.factor}};
-  if (scaling.kind == RopeScaling::Kind::kLlama3)
-    config["rope_scaling"] = {{"rope_type", "llama3"},
-                              {"factor", scaling.factor},
-                              {"low_freq_factor", scaling.low_freq_factor},
-                              {"high_freq_factor", scaling.high_freq_factor},
-                              {"original_max_position_embeddings", scaling.original_positions}};
-}
-
+// No list of layers: transformers' Mistral has the window in all of them.
 void write_mistral(const ArchSpec& s, OrderedJson& config) {
-  write(s, config);
+  write_llama_fields(s, config);
   config["sliding_window"] = s.window > 0 ? OrderedJson(s.window) : OrderedJson(nullptr);
 }
 
-std::vector<TensorPart> parts(const ArchSpec& s, std::string_view ours) {
-  const auto [layer, rest] = layer_name(ours);
-  if (layer < 0) {
-    if (rest == "embedding.weight") return {{"model.embed_tokens.weight"}};
-    if (rest == "final_norm.weight") return {{"model.norm.weight"}};
-    return {{"lm_head.weight"}};
-  }
-  const std::string prefix = fmt::format("model.layers.{}.", layer);
-  const std::string kind(rest.substr(rest.rfind('.')));  // ".weight" or ".bias"
-  const int64_t q = s.query_width(), kv = s.kv_width();
-  if (rest.starts_with("attention.qkv"))
-    return {{prefix + "self_attn.q_proj" + kind, 0, q},
-            {prefix + "self_attn.k_proj" + kind, q, kv},
-            {prefix + "self_attn.v_proj" + kind, q + kv, kv}};
-  if (rest.starts_with("ffn.up"))
-    return {{prefix + "mlp.gate_proj" + kind, 0, s.ffn}, {prefix + "mlp.up_proj" + kind, s.ffn, s.ffn}};
-  if (rest.starts_with("attention.out")) return {{prefix + "self_attn.o_proj" + kind}};
-  if (rest.starts_with("ffn.down")) return {{prefix + "mlp.down_proj" + kind}};
-  if (rest.starts_with("attention_norm")) return {{prefix + "input_layernorm" + kind}};
-  if (rest.starts_with("ffn_norm")) return {{prefix + "post_attention_layernorm" + kind}};
-  ESP_CHECK(false, "no Llama name for {}", ours);
+ArchSpec read_granite(const Json& config, const std::string& what) {
+  ArchSpec s = read_llama(config, what);
+  s.embedding_scale = json_get_or<double>(config, "embedding_multiplier", 1, what);
+  s.residual_scale = json_get_or<double>(config, "residual_multiplier", 1, what);
+  s.attention_scale = json_get_or<double>(config, "attention_multiplier", 1, what);
+  s.logit_divisor = json_get_or<double>(config, "logits_scaling", 1, what);
+  if (!(s.attention_scale > 0))
+    throw error(Code::kBadData, "{}: attention_multiplier is {}; expected a number above 0", what, s.attention_scale);
+  return s;
 }
 
-bool ignored(std::string_view name) { return name.ends_with("rotary_emb.inv_freq"); }
+void write_granite(const ArchSpec& s, OrderedJson& config) {
+  write_llama(s, config);
+  config["embedding_multiplier"] = s.embedding_scale;
+  config["residual_multiplier"] = s.residual_scale;
+  config["attention_multiplier"] = s.attention_scale;
+  config["logits_scaling"] = s.logit_divisor;
+}
+
+constexpr ConfigDefaults kSmolLm3 = {.rope_theta = 2e6, .positions = 32768, .tied_head = true};
+
+ArchSpec read_smollm3(const Json& config, const std::string& what) {
+  ArchSpec s = read_llama_fields(config, what, kSmolLm3);
+  read_biases(config, s, what);
+  const auto list = config.find("no_rope_layers");
+  const int64_t interval = json_get_or<int64_t>(config, "no_rope_layer_interval", 4, what);
+  if (interval < 1) throw error(Code::kBadData, "{}: no_rope_layer_interval is {}; expected 1 or more", what, interval);
+  const bool listed = list != config.end() && !list->is_null();
+  if (listed && (!list->is_array() || int64_t(list->size()) != s.layers))
+    throw error(Code::kBadData, "{}: \"no_rope_layers\" is {}; expected a list of {}, one a layer", what,
+                list->dump().substr(0, 60), s.layers);
+  for (int64_t i = 0; i < std::min<int64_t>(s.layers, 10'000); ++i) {
+    const Json turns = listed ? (*list)[size_t(i)] : Json((i + 1) % interval != 0 ? 1 : 0);
+    if (turns != 0 && turns != 1)
+      throw error(Code::kBadData, "{}: no_rope_layers[{}] is {}; expected 1 (turns) or 0", what, i, turns.dump());
+    s.no_rope.push_back(turns == 0);
+  }
+  if (!json_get_or<bool>(config, "use_sliding_window", false, what)) return s;
+  read_windows(config, s, what, [&](int64_t layer) { return bool(s.no_rope[size_t(layer)]); });
+  return s;
+}
+
+void write_smollm3(const ArchSpec& s, OrderedJson& config) {
+  write_llama_fields(s, config, kSmolLm3);
+  write_biases(s, config);
+  OrderedJson turns = OrderedJson::array();
+  for (int64_t i = 0; i < s.layers; ++i) turns.push_back(s.turns(i) ? 1 : 0);
+  config["no_rope_layers"] = turns;
+  config["use_sliding_window"] = s.window > 0;
+  write_windows(s, config);
+}
+
+constexpr ConfigDefaults kPhi3 = {.norm_eps = 1e-5, .positions = 4096};
+
+ArchSpec read_phi3(const Json& config, const std::string& what) {
+  refuse_true(config, what, {"attention_bias", "mlp_bias"});
+  ArchSpec s = read_llama_fields(config, what, kPhi3);
+  if (s.rope_scaling.kind != RopeScaling::Kind::kNone)  // transformers takes even "yarn" for longrope here
+    throw error(Code::kUnsupported, "{}: no rope scaling is supported for phi3; use a model of the short context "
+                "(4k), which has none", what);
+  read_windows(config, s, what, [](int64_t) { return true; });
+  return s;
+}
+
+void write_phi3(const ArchSpec& s, OrderedJson& config) {
+  write_llama_fields(s, config, kPhi3);
+  config["sliding_window"] = s.window > 0 ? OrderedJson(s.window) : OrderedJson(nullptr);
+}
+
+constexpr ConfigDefaults kOlmo2 = {.norm_eps = 1e-5};
+
+ArchSpec read_olmo2(const Json& config, const std::string& what) {
+  refuse_true(config, what, {"mlp_bias"});
+  ArchSpec s = read_llama_fields(config, what, kOlmo2);
+  s.qkv_bias = s.out_bias = json_get_or<bool>(config, "attention_bias", false, what);
+  s.pre_norm = false;
+  s.post_norm = true;
+  s.qk_norm = QkNorm::kWhole;
+  return s;
+}
+
+void write_olmo2(const ArchSpec& s, OrderedJson& config) {
+  write_llama_fields(s, config, kOlmo2);
+  config["attention_bias"] = s.qkv_bias;
+}
 
 }  // namespace
 
-extern const Family kLlamaFamily;
-const Family kLlamaFamily = {"llama", "LlamaForCausalLM", "Llama 2/3: RMSNorm, rotary positions, SwiGLU, grouped heads",
-                             read,    write,              parts,
-                             ignored};
-extern const Family kMistralFamily;
-const Family kMistralFamily = {"mistral",    "MistralForCausalLM", "Mistral: Llama with a sliding window",
-                               read_mistral, write_mistral,        parts,
-                               ignored};
+extern const Family kLlamaFamily, kMistralFamily, kGraniteFamily, kSmolLm3Family, kPhi3Family, kOlmo2Family;
+const Family kLlamaFamily = {"llama", "LlamaForCausalLM",
+                             "Llama 2/3: RMSNorm, rotary positions, SwiGLU, grouped heads",
+                             read_llama, write_llama, llama_parts, llama_ignored};
+const Family kMistralFamily = {"mistral", "MistralForCausalLM", "Mistral: Llama with a sliding window",
+                               read_mistral, write_mistral, llama_parts, llama_ignored};
+const Family kGraniteFamily = {"granite", "GraniteForCausalLM", "Granite 3: Llama with four scales",
+                               read_granite, write_granite, llama_parts, llama_ignored};
+const Family kSmolLm3Family = {"smollm3", "SmolLM3ForCausalLM", "SmolLM3: Llama, every fourth layer without positions",
+                               read_smollm3, write_smollm3, llama_parts, llama_ignored};
+const Family kPhi3Family = {"phi3", "Phi3ForCausalLM", "Phi-3: Llama with fused projections, sliding window",
+                            read_phi3, write_phi3, fused_llama_parts, llama_ignored};
+const Family kOlmo2Family = {"olmo2", "Olmo2ForCausalLM", "OLMo 2: Llama with norms after the sublayers, QK-norm",
+                             read_olmo2, write_olmo2, llama_parts, llama_ignored};
 
 }  // namespace espalier

@@ -19,6 +19,14 @@ struct Source {
   Tensor tensor;
   int64_t row = 0, rows = 0;
   bool transposed = false;
+  int64_t their_row = 0;
+
+  // The rows of the tensor that are meant, all of it but for tensors that several parts share.
+  ConstMat from() const {
+    const ConstMat all = tensor.mat();
+    if (transposed) return all;
+    return tensor.shape().rank() == 1 ? sub_cols(all, their_row, rows) : sub_rows(all, their_row, rows);
+  }
 };
 
 // GPT-2's first files name tensors without the prefix that transformers writes today.
@@ -31,14 +39,15 @@ std::string name_in(const SafetensorsFolder& files, const std::string& name) {
 
 Source find_source(const SafetensorsFolder& files, const TensorPart& part, const Shape& whole,
                    const std::string& path) {
-  Source s{name_in(files, part.name), {}, part.row, part.rows, part.transposed};
+  Source s{name_in(files, part.name), {}, part.row, part.rows, part.transposed, part.their_row};
   const int64_t cols = whole.rank() == 2 ? whole[1] : 1;
   if (s.rows == 0) s.rows = whole[0];
   const TensorInfo* info = files.find(s.name);
   if (!info)
     throw error(Code::kBadData, "reading {}: tensor {} is missing; config.json promises it. Fetch the model again",
                 path, s.name);
-  const Shape expected = whole.rank() == 1 ? Shape{s.rows} : s.transposed ? Shape{cols, s.rows} : Shape{s.rows, cols};
+  const int64_t rows = part.their_rows > 0 ? part.their_rows : s.rows;
+  const Shape expected = whole.rank() == 1 ? Shape{rows} : s.transposed ? Shape{cols, rows} : Shape{rows, cols};
   if (!(info->shape == expected))
     throw error(Code::kMismatch, "reading {}: tensor {} is {}; config.json makes it {}", path, s.name,
                 info->shape.text(), expected.text());
@@ -54,7 +63,7 @@ void copy_in(Context& ctx, const Source& s, Tensor& target) {
   const bool vector = target.shape().rank() == 1;
   Mat to = target.mat();
   to = vector ? sub_cols(to, s.row, s.rows) : sub_rows(to, s.row, s.rows);
-  const ConstMat from = s.tensor.mat();
+  const ConstMat from = s.from();
   if (!s.transposed) return kernels(ctx).copy(ctx, {.src = from, .dst = to});
   Tensor wide(DType::kF32, {from.rows, from.cols});
   kernels(ctx).copy(ctx, {.src = from, .dst = wide.mat()});
@@ -69,10 +78,10 @@ void copy_in(Context& ctx, const Source& s, Tensor& target) {
 }
 
 template <class T>
-bool all_finite(Context& ctx, const Tensor& tensor) {
+bool all_finite(Context& ctx, ConstMat tensor) {
   std::atomic<bool> finite{true};
-  const T* x = tensor.as<T>();
-  parallel_ranges(ctx.pool, tensor.size(), 1 << 18, [&](int64_t begin, int64_t end) {
+  const T* x = tensor.row<T>(0);
+  parallel_ranges(ctx.pool, tensor.rows * tensor.cols, 1 << 18, [&](int64_t begin, int64_t end) {
     float sum = 0;  // 0 * x is 0 for every finite x, and NaN for the others
     for (int64_t i = begin; i < end; ++i) sum += 0 * float(x[i]);
     if (sum != 0) finite = false;
@@ -81,9 +90,10 @@ bool all_finite(Context& ctx, const Tensor& tensor) {
 }
 
 void check_finite(Context& ctx, const Source& s, const std::string& path) {
-  const bool finite = s.tensor.dtype() == DType::kF32    ? all_finite<float>(ctx, s.tensor)
-                      : s.tensor.dtype() == DType::kBF16 ? all_finite<bf16>(ctx, s.tensor)
-                                                         : all_finite<f16>(ctx, s.tensor);
+  const ConstMat from = s.from();  // whole rows: contiguous
+  const bool finite = from.dtype == DType::kF32    ? all_finite<float>(ctx, from)
+                      : from.dtype == DType::kBF16 ? all_finite<bf16>(ctx, from)
+                                                   : all_finite<f16>(ctx, from);
   if (!finite)
     throw error(Code::kBadData, "reading {}: tensor {} holds NaN or infinity; the file is damaged or its training "
                 "diverged", path, s.name);

@@ -1,31 +1,32 @@
 #include "models/registry.h"
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "models/config_fields.h"
 
 namespace espalier {
 
-extern const Family kGpt2Family;
-extern const Family kLlamaFamily;
-extern const Family kMistralFamily;
+extern const Family kGpt2Family, kGptNeoxFamily, kLlamaFamily, kMistralFamily, kQwen2Family, kQwen3Family,
+    kGemma2Family, kGemma3Family, kPhi3Family, kOlmo2Family, kGraniteFamily, kSmolLm3Family;
 
 namespace {
 
-constexpr const Family* kFamilies[] = {&kGpt2Family, &kLlamaFamily, &kMistralFamily};
+constexpr const Family* kFamilies[] = {&kGpt2Family,    &kGptNeoxFamily, &kLlamaFamily,   &kMistralFamily,
+                                       &kQwen2Family,   &kQwen3Family,   &kGemma2Family,  &kGemma3Family,
+                                       &kPhi3Family,    &kOlmo2Family,   &kGraniteFamily, &kSmolLm3Family};
 constexpr std::string_view kOwn = "espalier_";
 
-// The family whose own config.json can say all of the spec: Llama's has no window; Mistral's has one, and is otherwise
-// Llama's without biases.
-std::string_view written_family(const ArchSpec& s) {
-  const bool biases = s.qkv_bias || s.out_bias || s.ffn_bias;
-  return s.family == "llama" && s.window > 0 && !s.parallel_block && !biases ? "mistral" : std::string_view(s.family);
-}
-
-// Nobody's config.json has MegaScale's parallel block, and only Mistral's a window.
-bool needs_own_type(const ArchSpec& s) { return s.parallel_block || (s.window > 0 && written_family(s) != "mistral"); }
+/// Types that are known and not run, and why.
+constexpr std::string_view kMixtures[] = {
+    "mixtral",   "qwen2_moe", "qwen3_moe",  "qwen3_next",   "deepseek",   "deepseek_v2",   "deepseek_v3", "gpt_oss",
+    "olmoe",     "phimoe",    "granitemoe", "llama4",       "llama4_text", "dbrx",         "jetmoe",      "glm4_moe",
+    "minimax",   "dots1",     "ernie4_5_moe", "hunyuan_v1_moe", "bailing_moe", "lfm2_moe", "grok-1",      "arctic"};
+constexpr std::string_view kWithImages[] = {"gemma3", "mllama", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "mistral3",
+                                            "llava", "idefics3", "smolvlm", "paligemma"};
 
 // One id, or the first of several.
 std::optional<int64_t> token_id(const Json& config, const char* key) {
@@ -45,21 +46,26 @@ const Family& family(std::string_view model_type, const std::string& what) {
     if (model_type == f->model_type) return *f;
     known.emplace_back(f->model_type);
   }
+  if (std::ranges::find(kMixtures, model_type) != std::end(kMixtures))
+    throw error(Code::kUnsupported, "{}: model_type '{}' is a mixture of experts, which is not run yet; use a dense "
+                "model (`espalier list models`)", what, model_type);
+  if (std::ranges::find(kWithImages, model_type) != std::end(kWithImages))
+    throw error(Code::kUnsupported, "{}: model_type '{}' holds a model of images beside that of text; use a model of "
+                "text alone (`espalier list models`)", what, model_type);
   throw error(Code::kUnsupported, "{}: model_type '{}' is not one that Espalier runs{}; `espalier list models` shows "
               "those it does", what, model_type, did_you_mean(model_type, known));
 }
 
 ArchSpec read_config(const Json& config, const std::string& what) {
   std::string type = json_get<std::string>(config, "model_type", what);
-  if (config.contains("quantization_config") && !config["quantization_config"].is_null())
-    throw error(Code::kUnsupported, "{}: \"quantization_config\" (weights quantised by another program) is not read; "
-                "use the unquantised model", what);
   const bool own = type.starts_with(kOwn);
   if (own) type = type.substr(kOwn.size());
-  ArchSpec spec = family(type, what).read_config(config, what);
+  const Family& f = family(type, what);
+  refuse_foreign_fields(config, what);
+  ArchSpec spec = f.read_config(config, what);
   spec.family = type;
   if (own) {
-    spec.parallel_block = json_get_or<bool>(config, "parallel_block", false, what);
+    spec.parallel_block = json_get_or<bool>(config, "parallel_block", spec.parallel_block, what);
     spec.window = json_get_or<int64_t>(config, "sliding_window", 0, what);
   }
   spec.bos = token_id(config, "bos_token_id");
@@ -68,22 +74,46 @@ ArchSpec read_config(const Json& config, const std::string& what) {
   return spec;
 }
 
-OrderedJson write_config(const ArchSpec& spec, DType dtype) {
-  const Family& f = family(written_family(spec), "writing config.json");
+namespace {
+
+// The spec under the type of `f`, or our own type after it.
+OrderedJson config_as(const Family& f, const ArchSpec& spec, DType dtype, bool own) {
   OrderedJson config;
-  if (needs_own_type(spec)) {
-    config["model_type"] = std::string(kOwn) + f.model_type;
-    config["parallel_block"] = spec.parallel_block;
-    config["sliding_window"] = spec.window;
-  } else {
-    config["architectures"] = {f.architecture};
-    config["model_type"] = f.model_type;
-  }
+  if (!own) config["architectures"] = {f.architecture};
+  config["model_type"] = own ? std::string(kOwn) + f.model_type : f.model_type;
   config["torch_dtype"] = dtype == DType::kF32 ? "float32" : dtype == DType::kBF16 ? "bfloat16" : "float16";
   f.write_config(spec, config);
+  if (own) {
+    config["parallel_block"] = spec.parallel_block;
+    config["sliding_window"] = spec.window;
+  }
   if (spec.bos) config["bos_token_id"] = *spec.bos;
   if (spec.eos) config["eos_token_id"] = *spec.eos;
   config["use_cache"] = true;
+  return config;
+}
+
+bool says_all(const OrderedJson& config, const ArchSpec& spec) {
+  ArchSpec again = read_config(Json::parse(config.dump()), "the written config.json");
+  again.family = spec.family;
+  return again == spec;
+}
+
+}  // namespace
+
+OrderedJson write_config(const ArchSpec& spec, DType dtype) {
+  const std::string what = "writing config.json";
+  const Family& f = family(spec.family, what);
+  OrderedJson config = config_as(f, spec, dtype, false);
+  if (says_all(config, spec)) return config;
+  if (spec.family == "llama" && spec.window > 0) {
+    config = config_as(kMistralFamily, spec, dtype, false);
+    if (says_all(config, spec)) return config;
+  }
+  config = config_as(f, spec, dtype, true);
+  if (!says_all(config, spec))
+    throw error(Code::kUnsupported, "{}: no field of a {} says all of this model; change it to one that the family "
+                "knows", what, spec.family);
   return config;
 }
 

@@ -10,11 +10,13 @@
 
 namespace espalier {
 
-/// A piece of one of our weights under its Hugging Face name: rows [row, row + rows) of ours.
+/// A piece of one of our weights under its Hugging Face name: rows [row, row + rows) of ours (rows 0: all) are the whole
+/// of theirs, or rows [their_row, their_row + rows) of their_rows.
 struct TensorPart {
   std::string name;
   int64_t row = 0, rows = 0;
   bool transposed = false;  ///< theirs is [in, out] (GPT-2's Conv1D)
+  int64_t their_row = 0, their_rows = 0;
 };
 
 struct Family {
@@ -24,7 +26,7 @@ struct Family {
   /// Fills a spec from config.json; a value we do not implement is an Error that names it.
   ArchSpec (*read_config)(const Json& config, const std::string& what);
   void (*write_config)(const ArchSpec& spec, OrderedJson& config);
-  /// Which tensors of theirs make up the weight `ours` (weight_list's names).
+  /// Which tensors of theirs make up the weight `ours` (weight_list's names). Parts of one tensor follow each other.
   std::vector<TensorPart> (*parts)(const ArchSpec& spec, std::string_view ours);
   /// True for tensors of theirs that are no weights (buffers that old files carry).
   bool (*ignored)(std::string_view name);
@@ -39,7 +41,7 @@ const Family& family(std::string_view model_type, const std::string& what);
 ArchSpec read_config(const Json& config, const std::string& what);
 /// Spec to config.json. Llama with a window is written as Mistral. What no family's own type can express (a parallel
 /// block, GPT-2 with a window) is written as "espalier_X", which other programs refuse instead of computing something
-/// else.
+/// else. What is written is read back and compared; Error kUnsupported where even our own type cannot say it.
 OrderedJson write_config(const ArchSpec& spec, DType dtype);
 
 /// "layers.3.attention.qkv.weight" to 3 and "attention.qkv.weight"; -1 and the whole name outside layers.

@@ -17,39 +17,52 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// A tensor to be written, and the parts of one weight that it is made of.
 struct Piece {
   const Param* param;
-  TensorPart part;
-  int64_t rows, cols;
+  std::vector<TensorPart> parts;
+  int64_t rows, cols;  ///< of all parts; cols 0: a vector
+
+  const std::string& name() const { return parts[0].name; }
+  bool transposed() const { return parts[0].transposed; }
 };
 
 std::vector<Piece> pieces_of(const Decoder& model) {
   const Family& f = family(model.spec().family, "writing a model");
   std::vector<Piece> pieces;
   for (const Param& p : model.params())
-    for (const TensorPart& part : f.parts(model.spec(), p.name)) {
+    for (TensorPart& part : f.parts(model.spec(), p.name)) {
       const bool vector = p.shape().rank() == 1;
-      pieces.push_back({&p, part, part.rows ? part.rows : p.shape()[0], vector ? 0 : p.shape()[1]});
+      if (part.rows == 0) part.rows = p.shape()[0];
+      if (pieces.empty() || pieces.back().param != &p || pieces.back().name() != part.name)
+        pieces.push_back({&p, {}, part.their_rows ? part.their_rows : part.rows, vector ? 0 : p.shape()[1]});
+      pieces.back().parts.push_back(std::move(part));
     }
   return pieces;
 }
 
 Shape shape_of(const Piece& piece) {
   if (piece.cols == 0) return {piece.rows};
-  return piece.part.transposed ? Shape{piece.cols, piece.rows} : Shape{piece.rows, piece.cols};
+  return piece.transposed() ? Shape{piece.cols, piece.rows} : Shape{piece.rows, piece.cols};
+}
+
+template <class M>
+M rows_of(M mat, bool vector, int64_t row, int64_t rows) {
+  return vector ? sub_cols(mat, row, rows) : sub_rows(mat, row, rows);
 }
 
 Tensor convert(Context& ctx, const Piece& piece, DType dtype) {
   const Tensor& source = piece.param->master ? piece.param->master : piece.param->compute_copy;
-  ConstMat from = source.mat();
-  from = piece.cols == 0 ? sub_cols(from, piece.part.row, piece.rows) : sub_rows(from, piece.part.row, piece.rows);
+  const bool vector = piece.cols == 0;
   Tensor out(dtype, shape_of(piece));
-  if (!piece.part.transposed) {
-    kernels(ctx).copy(ctx, {.src = from, .dst = out.mat()});
+  if (!piece.transposed()) {
+    for (const TensorPart& part : piece.parts)
+      kernels(ctx).copy(ctx, {.src = rows_of<ConstMat>(source.mat(), vector, part.row, part.rows),
+                              .dst = rows_of(out.mat(), vector, part.their_row, part.rows)});
     return out;
   }
   Tensor straight(DType::kF32, {piece.rows, piece.cols}), turned(DType::kF32, {piece.cols, piece.rows});
-  kernels(ctx).copy(ctx, {.src = from, .dst = straight.mat()});
+  kernels(ctx).copy(ctx, {.src = sub_rows(source.mat(), piece.parts[0].row, piece.rows), .dst = straight.mat()});
   const float* s = straight.as<float>();
   float* t = turned.as<float>();
   for (int64_t c = 0; c < piece.cols; ++c)
@@ -102,10 +115,10 @@ void save_model(Context& ctx, const Decoder& model, const std::string& folder_gi
     throw error(Code::kIo, "creating folder {}: {}", temporary, status.message());
   const std::vector<Piece> pieces = pieces_of(model);
   std::vector<PlannedTensor> plan;
-  for (const Piece& piece : pieces) plan.push_back({piece.part.name, options.dtype, shape_of(piece)});
+  for (const Piece& piece : pieces) plan.push_back({piece.name(), options.dtype, shape_of(piece)});
   SafetensorsFolderWriter writer(temporary, plan,
                                  {.max_shard_bytes = options.max_shard_bytes, .file = {.sync = options.sync}});
-  for (const Piece& piece : pieces) writer.write(piece.part.name, convert(ctx, piece, options.dtype));
+  for (const Piece& piece : pieces) writer.write(piece.name(), convert(ctx, piece, options.dtype));
   writer.finish();
   write_file_atomic(temporary + "/config.json", write_config(model.spec(), options.dtype).dump(2) + "\n");
   try {

@@ -9,7 +9,7 @@ namespace espalier {
 /// backward pass and a recomputed block draw it again. p = 0 returns x.
 Var dropout(Tape& tape, const Var& x, float p, const Rng& rng);
 
-/// y = a + b, f32 [N, C]. a's gradient is dy itself, b's a copy of it.
-Var add(Tape& tape, const Var& a, const Var& b);
+/// y = a + scale * b, f32 [N, C]. a's gradient is dy itself, b's a scaled copy of it.
+Var add(Tape& tape, const Var& a, const Var& b, float scale = 1);
 
 }  // namespace espalier

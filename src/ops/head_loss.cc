@@ -16,31 +16,35 @@ int64_t head_slice_rows(int64_t vocab) {
   return std::clamp<int64_t>(rows, 128, 4096);
 }
 
-void head_loss(Tape& tape, const Var& x, Param& w, const int32_t* targets, float scale, float* losses) {
+void head_loss(Tape& tape, const Var& x, Param& w, const HeadTargets& targets, float softcap) {
   Context& ctx = tape.ctx();
   const Kernels& k = tape.kernels();
   const int64_t n = x.rows(), vocab = w.shape()[0], step = std::min(n, head_slice_rows(vocab));
   const bool backward = tape.recording();
   Var logits = tape.make(DType::kF32, step, vocab);
-  Var dlogits = backward && x.dtype() != DType::kF32 ? tape.make(x.dtype(), step, vocab) : logits;
+  // The slope of a soft cap follows from the capped logits, so that they must stay.
+  Var dlogits = backward && (x.dtype() != DType::kF32 || softcap > 0) ? tape.make(x.dtype(), step, vocab) : logits;
   for (int64_t begin = 0; begin < n; begin += step) {
     const int64_t rows = std::min(step, n - begin);
     const ConstMat xs = sub_rows<ConstMat>(x.value(), begin, rows);
     const Mat ls = sub_rows(logits.value(), 0, rows), ds = sub_rows(dlogits.value(), 0, rows);
     k.gemm(ctx, {.a = xs, .b = w.compute(), .b_transposed = true, .c = ls});
-    k.cross_entropy(ctx, {.logits = ls, .targets = targets + begin, .scale = scale, .loss = losses + begin,
-                          .dlogits = backward ? ds : Mat{}});
+    if (softcap > 0) k.softcap(ctx, {ls, softcap});
+    k.cross_entropy(ctx, {.logits = ls, .targets = targets.ids + begin, .scale = targets.scale,
+                          .loss = targets.losses + begin, .dlogits = backward ? ds : Mat{}});
     if (!backward) continue;
+    if (softcap > 0) k.softcap_backward(ctx, {.y = ls, .dy = ds, .dx = ds, .cap = softcap});
     k.gemm(ctx, {.a = ds, .b = w.compute(), .c = sub_rows(x.grad_for_writing(x.dtype()), begin, rows)});
     if (w.trained()) k.gemm(ctx, {.a = ds, .a_transposed = true, .b = xs, .c = w.grad.mat(), .accumulate = true});
   }
 }
 
-void head_logits(Tape& tape, const Var& x, const Param& w, Mat logits) {
+void head_logits(Tape& tape, const Var& x, const Param& w, Mat logits, float softcap) {
   if (tape.mode() == TapeMode::kServe)
     tape.kernels().row_gemm(tape.ctx(), {.x = x.value(), .w = w.compute(), .y = logits});
   else
     tape.kernels().gemm(tape.ctx(), {.a = x.value(), .b = w.compute(), .b_transposed = true, .c = logits});
+  if (softcap > 0) tape.kernels().softcap(tape.ctx(), {logits, softcap});
 }
 
 }  // namespace espalier

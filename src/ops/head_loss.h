@@ -6,15 +6,23 @@
 
 namespace espalier {
 
-/// losses[i] = -log softmax(x_i W^T)[targets[i]], 0 where targets[i] < 0.  x [N, C] of the tape's dtype; W [V, C];
+/// What is learnt from each row, and where its loss goes.
+struct HeadTargets {
+  const int32_t* ids = nullptr;  ///< [N], below 0 for none
+  float scale = 1;               ///< of the gradients
+  float* losses = nullptr;       ///< [N]
+};
+
+/// losses[i] = -log softmax(logits_i)[targets[i]], 0 where targets[i] < 0, with logits = x W^T, or with a soft cap
+/// above 0 softcap * tanh(x W^T / softcap).  x [N, C] of the tape's dtype; W [V, C];
 /// losses f32 [N]. While recording, the gradient of scale * sum(losses) is computed along the way: dW accumulates now,
 /// dx waits for the backward pass. With gradient accumulation, scale is 1 / (targets of the whole step).
-void head_loss(Tape& tape, const Var& x, Param& w, const int32_t* targets, float scale, float* losses);
+void head_loss(Tape& tape, const Var& x, Param& w, const HeadTargets& targets, float softcap = 0);
 
 /// How many rows of logits exist at a time; for predictions of memory.
 int64_t head_slice_rows(int64_t vocab);
 
-/// logits f32 [N, V] = x W^T.
-void head_logits(Tape& tape, const Var& x, const Param& w, Mat logits);
+/// logits f32 [N, V] = x W^T, capped where softcap is above 0.
+void head_logits(Tape& tape, const Var& x, const Param& w, Mat logits, float softcap = 0);
 
 }  // namespace espalier

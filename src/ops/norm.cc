@@ -3,7 +3,7 @@
 namespace espalier {
 
 Var norm(Tape& tape, const Var& x, Param& w, Param* b, const NormOptions& options) {
-  Var y = tape.make(x.rows(), x.cols());
+  Var y = tape.make(options.wide ? DType::kF32 : tape.dtype(), x.rows(), x.cols());
   Var stats = tape.make(DType::kF32, x.rows(), 2);
   tape.kernels().norm_forward(tape.ctx(), {.x = x.value(),
                                            .w = w.exact(),

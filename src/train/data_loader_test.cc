@@ -83,10 +83,6 @@ TEST(TrainingBatch, ResetsPositionsAndAttentionAtDocumentBorders) {
   EXPECT_EQ(list(b.first_key), (std::vector<int32_t>{0, 0, 2, 3, 3, 3, 3, 7}));
   EXPECT_EQ(batch.target_count(), 5);
 
-  TrainingBatch windowed({.sequences = 1, .context = 8, .window = 2});
-  windowed.fill(0, dataset, 1);
-  EXPECT_EQ(list(windowed.micro_batch(0).first_key), (std::vector<int32_t>{0, 0, 2, 3, 3, 4, 5, 7}));
-
   TrainingBatch unpacked({.sequences = 1, .context = 8, .pack_documents = false});
   unpacked.fill(0, dataset, 1);
   EXPECT_EQ(list(unpacked.targets(0)), (std::vector<int32_t>{3, 4, 5, 6, 7, 8, 9, 10}));

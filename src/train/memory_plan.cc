@@ -77,15 +77,25 @@ class StepModel {
   /// What a layer's records hold; the last one is its output.
   std::vector<int64_t> layer_forward() {
     std::vector<int64_t> held;
-    const auto norm = [&] { held.insert(held.end(), {take(e_ * s_.width), take(8)}); };
+    const auto norm = [&] {
+      if (s_.pre_norm) held.insert(held.end(), {take(e_ * s_.width), take(8)});
+      if (!s_.pre_norm && e_ != 4) held.push_back(take(e_ * s_.width));
+    };
     const auto sublayer = [&] {
       held.push_back(take(4 * s_.width));
-      if (drops_) held.insert(held.end(), {take(4 * s_.width), take(4 * s_.width)});
+      if (s_.post_norm) held.insert(held.end(), {take(4 * s_.width), take(8)});
+      if (drops_) held.push_back(take(4 * s_.width));
+      if (drops_ || s_.post_norm || s_.residual_scale != 1) held.push_back(take(4 * s_.width));
     };
     norm();
-    held.insert(held.end(), {take(e_ * s_.qkv_width()), take(e_ * s_.query_width()), take(4 * s_.heads)});
+    held.push_back(take(e_ * s_.qkv_width()));
+    if (s_.qk_norm != QkNorm::kNone) {
+      held.push_back(take(e_ * (s_.query_width() + s_.kv_width())));
+      held.push_back(take(s_.qk_norm == QkNorm::kWhole ? 16 : 8 * (s_.heads + s_.kv_heads)));
+    }
+    held.insert(held.end(), {take(e_ * s_.query_width()), take(4 * s_.heads)});
     sublayer();
-    if (!s_.parallel_block) norm();
+    if (!s_.parallel_block || !s_.shared_norm) norm();
     held.insert(held.end(), {take(e_ * s_.up_width()), take(e_ * s_.ffn)});
     sublayer();
     return held;
@@ -117,7 +127,7 @@ class StepModel {
     const int64_t slice = std::min(rows_, head_slice_rows(s_.vocab));
     std::vector<int64_t> buffers = {take(e_ * s_.width), take(8), take(e_ * s_.width),
                                     pool_.acquire(slice * s_.vocab * 4)};
-    if (e_ != 4) buffers.push_back(pool_.acquire(slice * s_.vocab * e_));
+    if (e_ != 4 || s_.logit_softcap > 0) buffers.push_back(pool_.acquire(slice * s_.vocab * e_));
     give(buffers);
   }
 

@@ -90,7 +90,6 @@ void Trainer::build() {
   const BatchShape shape{.sequences = c.data.batch,
                          .context = c.data.context,
                          .micro_batches = c.data.accumulate,
-                         .window = setup_.spec.window,
                          .pack_documents = c.data.pack_documents};
   loader_ = std::make_unique<DataLoader>(setup_.train, LoaderOptions{.shape = shape,
                                                                      .seed = uint64_t(c.data.seed),

@@ -31,12 +31,11 @@ void TrainingBatch::fill(int64_t sequence, const TokenDataset& dataset, int64_t 
       ++next_start;
     }
     const bool last = next_start != starts_.end() && *next_start == begin + i + 1;
-    const int64_t window_start = shape_.window > 0 ? i - shape_.window + 1 : 0;
     const size_t row = size_t(at + i);
     ids_[row] = tokens_[size_t(i)];
     targets_[row] = last ? -1 : tokens_[size_t(i + 1)];
     positions_[row] = int32_t(i - start);
-    first_key_[row] = int32_t(std::max(start, window_start));
+    first_key_[row] = int32_t(start);
   }
 }
 

@@ -12,7 +12,6 @@ struct BatchShape {
   int64_t sequences = 0;  ///< of a micro-batch
   int64_t context = 0;    ///< T
   int64_t micro_batches = 1;
-  int64_t window = 0;  ///< the architecture's
   bool pack_documents = true;
 
   int64_t rows() const { return sequences * context; }  ///< of a micro-batch
