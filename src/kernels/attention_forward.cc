@@ -1,6 +1,6 @@
 // Attention, forward. A task takes one head and a tile of kPanelColumns queries, which lie side by side in vectors:
 //   S^T = K Q^T   [keys, queries]: panels of keys times the panel of queries
-//   P^T = exp(S^T - max over keys), after the soft cap if there is one, lane by lane: no sum across a vector is ever needed
+//   P^T = exp(S^T - max over keys), after the soft cap if there is one: lane by lane, without a sum across a vector
 //   O^T = V^T P^T [D, queries]: P^T is already the panel that this product wants
 // K and V are packed once a key/value head: first, for all tasks, or, with many heads and sequences, by the task that
 // takes all tiles of a head, into memory that stays in its cache.

@@ -65,8 +65,8 @@ void norm_forward_rows(const NormArgs& a, int64_t begin, int64_t end) {
   });
 }
 
-/// One row's (one head's) dx, and its share of dw = sums[0 ... cols) and db = sums[cols ... 2 cols). The row stays in cache between
-/// its two passes.
+/// The dx of a row, or of one head of it, and its share of dw = sums[0 ... cols) and db = sums[cols ... 2 cols).
+/// The row stays in cache between its two passes.
 template <class DY, class X, class DX>
 void norm_backward_row(const NormBackwardArgs& a, int64_t i, int64_t head, float* sums) {
   const int64_t cols = a.w.cols;

@@ -66,7 +66,7 @@ struct ArchSpec {
   bool parallel_block = false;  ///< y = x + FFN(norm(x)) + attention(norm(x)) (GPT-NeoX; MegaScale, section 3.1)
   bool shared_norm = true;      ///< of a parallel block: one norm for both (MegaScale) or one each (GPT-NeoX)
 
-  std::optional<int64_t> bos, eos;
+  std::optional<int64_t> bos, eos, pad;
 
   bool operator==(const ArchSpec&) const = default;
 

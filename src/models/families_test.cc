@@ -4,11 +4,16 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "formats/test_folder.h"
 #include "models/registry.h"
 #include "models/rope_table.h"
 
 namespace espalier {
 namespace {
+
+Json golden_config(const std::string& name) {
+  return read_json_file(std::string(ESP_SOURCE_DIR) + "/tests/golden/models/" + name + "/config.json");
+}
 
 ArchSpec spec_of(const char* text) { return read_config(Json::parse(text), "config.json"); }
 
@@ -119,6 +124,63 @@ TEST(Families, SmolLm3) {
   for (int64_t layer = 0; layer < 36; ++layer) EXPECT_EQ(s.turns(layer), layer % 4 != 3) << layer;
   EXPECT_TRUE(s.tied_head);
   EXPECT_EQ(parameter_count(s), 3'075'098'624);  // 3.1 billion
+}
+
+struct BadConfig {
+  const char* base;
+  const char* key;
+  Json value;
+  Code code;
+  const char* part;  ///< of the message
+};
+
+TEST(Families, WhatEachCannotRunIsNamed) {
+  const BadConfig cases[] = {
+      {"mistral", "layer_types", {"sliding_attention", "chunked_attention"}, Code::kUnsupported,
+       "layer_types[1] is \"chunked_attention\""},
+      {"gemma2", "layer_types", {"full_attention"}, Code::kBadData, "a list of 2, one a layer"},
+      {"gemma2", "query_pre_attn_scalar", 0, Code::kBadData, "query_pre_attn_scalar is 0"},
+      {"gemma2", "attn_logit_softcapping", -3, Code::kBadData, "soft cap of the attention scores is -3"},
+      {"gemma2", "mlp_bias", true, Code::kUnsupported, "\"mlp_bias\" true"},
+      {"gemma3", "attn_logit_softcapping", 50, Code::kUnsupported, "attn_logit_softcapping"},
+      {"gemma3", "use_bidirectional_attention", true, Code::kUnsupported, "use_bidirectional_attention"},
+      {"gemma3", "model_type", "gemma3", Code::kUnsupported, "model of images"},
+      {"gemma3", "rope_parameters", {{"sliding_attention", {{"rope_type", "linear"}, {"factor", 2}}}},
+       Code::kUnsupported, "\"sliding_attention\""},
+      {"gemma3", "rope_parameters", {{"full_attention", 3}}, Code::kBadData, "\"full_attention\" is 3"},
+      {"phi3", "rope_parameters", {{"rope_type", "yarn"}, {"factor", 4}}, Code::kUnsupported, "phi3"},
+      {"phi3", "rope_parameters", {{"partial_rotary_factor", 1.5}}, Code::kBadData,
+       "share of each head that turns is 1.5"},
+      {"phi3", "attention_bias", true, Code::kUnsupported, "\"attention_bias\" true"},
+      {"mistral", "mlp_bias", true, Code::kUnsupported, "\"mlp_bias\" true"},
+      {"granite", "residual_multiplier", 0, Code::kBadData, "scale of the residual branches is 0"},
+      {"granite", "attention_multiplier", -1, Code::kBadData, "attention_multiplier is -1"},
+      {"granite", "num_local_experts", 8, Code::kUnsupported, "\"num_local_experts\" is 8: mixtures of experts"},
+      {"smollm3", "no_rope_layers", {1, 2}, Code::kBadData, "no_rope_layers[1] is 2"},
+      {"smollm3", "no_rope_layers", {1, 0, 1}, Code::kBadData, "a list of 2, one a layer"},
+      {"olmo2", "clip_qkv", 8, Code::kUnsupported, "clip_qkv"},
+      {"qwen3", "head_dim", 7, Code::kBadData, "even head size; found 7"},
+      {"gpt_neox", "num_attention_heads", 5, Code::kBadData, "hidden_size 16 is not a multiple"},
+      {"llama2", "rope_parameters", {{"rope_type", "yarn"}, {"factor", 4}, {"beta_fast", 0.5}}, Code::kBadData,
+       "0 < beta_slow <= beta_fast"},
+      {"llama2", "rope_scaling", "linear", Code::kBadData, "\"rope_scaling\" is \"linear\"; expected an object"},
+  };
+  for (const BadConfig& c : cases) {
+    SCOPED_TRACE(fmt::format("{} {}", c.base, c.key));
+    Json config = golden_config(c.base);
+    if (c.key == std::string("rope_scaling")) config.erase("rope_parameters");
+    config[c.key] = c.value;
+    expect_error(c.code, c.part, [&] { read_config(config, "config.json"); });
+  }
+}
+
+TEST(Families, MixturesOfExpertsAreNamed) {
+  for (const char* mixture : {"mixtral", "qwen2_moe", "qwen3_moe", "deepseek_v3", "gpt_oss"}) {
+    Json config = golden_config("llama2");
+    config["model_type"] = mixture;
+    expect_error(Code::kUnsupported, "is a mixture of experts, which is not run yet",
+                 [&] { read_config(config, "config.json"); });
+  }
 }
 
 }  // namespace

@@ -70,6 +70,7 @@ ArchSpec read_config(const Json& config, const std::string& what) {
   }
   spec.bos = token_id(config, "bos_token_id");
   spec.eos = token_id(config, "eos_token_id");
+  spec.pad = token_id(config, "pad_token_id");
   validate(spec, what);
   return spec;
 }
@@ -89,6 +90,8 @@ OrderedJson config_as(const Family& f, const ArchSpec& spec, DType dtype, bool o
   }
   if (spec.bos) config["bos_token_id"] = *spec.bos;
   if (spec.eos) config["eos_token_id"] = *spec.eos;
+  // Where it is missing some of transformers' types take one that the vocabulary may not have.
+  config["pad_token_id"] = spec.pad ? OrderedJson(*spec.pad) : OrderedJson(nullptr);
   config["use_cache"] = true;
   return config;
 }
@@ -96,6 +99,7 @@ OrderedJson config_as(const Family& f, const ArchSpec& spec, DType dtype, bool o
 bool says_all(const OrderedJson& config, const ArchSpec& spec) {
   ArchSpec again = read_config(Json::parse(config.dump()), "the written config.json");
   again.family = spec.family;
+  if (spec.rms_norm) again.norm_bias = spec.norm_bias;  // RMSNorm has none either way
   return again == spec;
 }
 

@@ -10,8 +10,8 @@
 
 namespace espalier {
 
-/// A piece of one of our weights under its Hugging Face name: rows [row, row + rows) of ours (rows 0: all) are the whole
-/// of theirs, or rows [their_row, their_row + rows) of their_rows.
+/// A piece of one of our weights under its Hugging Face name: rows [row, row + rows) of ours (rows 0: all) are the
+/// whole of theirs, or rows [their_row, their_row + rows) of their_rows.
 struct TensorPart {
   std::string name;
   int64_t row = 0, rows = 0;
