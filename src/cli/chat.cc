@@ -1,4 +1,5 @@
 // `espalier chat MODEL`: a conversation in the terminal, or a line a turn from standard input.
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -61,6 +62,8 @@ ChatTemplate template_of(const Options& options, const std::string& folder) {
 /// Lines of standard input, such that Ctrl-C at the prompt gives an empty line.
 class LineReader {
  public:
+  explicit LineReader(const Terminal& terminal) : terminal_(terminal) {}
+
   /// Nothing at the end of the input.
   std::optional<std::string> next() {
     for (;;) {
@@ -69,9 +72,14 @@ class LineReader {
         held_.erase(0, end + 1);
         return line;
       }
+      // A signal may come just before a read would block, so none blocks for long.
+      pollfd input = {STDIN_FILENO, POLLIN, 0};
+      const int ready = ::poll(&input, 1, 200);
+      if (terminal_.interrupted()) return "";
+      if (ready <= 0) continue;
       char buffer[4096];
       const ssize_t n = ::read(STDIN_FILENO, buffer, sizeof buffer);
-      if (n < 0 && errno == EINTR) return "";
+      if (n < 0 && errno == EINTR) continue;
       if (n < 0) throw errno_error("reading standard input");
       if (n == 0) return held_.empty() ? std::nullopt : std::optional(std::exchange(held_, ""));
       held_.append(buffer, size_t(n));
@@ -79,6 +87,7 @@ class LineReader {
   }
 
  private:
+  const Terminal& terminal_;
   std::string held_;
 };
 
@@ -202,17 +211,20 @@ class Conversation {
 /// A turn that fails is reported and the next one may follow; the exit status remembers the last failure.
 int talk(Terminal& terminal, Conversation& conversation) {
   const bool asks = ::isatty(STDIN_FILENO) && terminal.out_is_tty();
-  LineReader lines;
+  LineReader lines(terminal);
   int status = 0;
   if (asks) terminal.log().info("/help lists the commands");
   for (;;) {
     if (asks) terminal.write("> ");
     terminal.flush();
     const std::optional<std::string> line = lines.next();
+    if (terminal.told_to_end()) return code_info(Code::kInterrupted).exit_status;
     if (terminal.interrupted()) {
       terminal.forget_interrupts();
-      terminal.log().info("/quit or Ctrl-D leaves");
-      continue;
+      if (line && line->empty()) {
+        terminal.log().info("/quit or Ctrl-D leaves");
+        continue;
+      }
     }
     if (!line) break;
     try {
@@ -221,6 +233,7 @@ int talk(Terminal& terminal, Conversation& conversation) {
       terminal.report_error(e.what());
       status = code_info(e.code()).exit_status;
     }
+    if (terminal.told_to_end()) return code_info(Code::kInterrupted).exit_status;
   }
   if (asks) terminal.write("\n");
   return status;

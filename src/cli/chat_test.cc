@@ -2,7 +2,6 @@
 #include <nlohmann/json.hpp>
 
 #include <csignal>
-#include <thread>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -117,45 +116,68 @@ TEST(Chat, RenderShowsThePrompt) {
   EXPECT_EQ(file.out.substr(0, text.size()), text) << "a template needs no model";
 }
 
-// Ctrl-C while an answer comes stops the answer; the next line is answered; the end of the input leaves.
-TEST(Chat, CtrlCStopsTheAnswerAndNotTheProgram) {
-  const TinyChat model;
-  int in[2], out[2];
-  ASSERT_EQ(::pipe(in), 0);
-  ASSERT_EQ(::pipe(out), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::dup2(in[0], 0);
-    ::dup2(out[1], 1);
-    for (const int fd : {in[0], in[1], out[0], out[1]}) ::close(fd);
-    const std::string path = model.path();
-    ::execl(ESP_BINARY, ESP_BINARY, "chat", path.c_str(), "--max-tokens", "100000", "--log-level", "error", nullptr);
-    ::_exit(127);
+/// The program with pipes at both ends.
+struct Talker {
+  explicit Talker(const TinyChat& model) {
+    int in[2], out[2];
+    EXPECT_EQ(::pipe(in), 0);
+    EXPECT_EQ(::pipe(out), 0);
+    child = ::fork();
+    if (child == 0) {
+      ::dup2(in[0], 0);
+      ::dup2(out[1], 1);
+      for (const int fd : {in[0], in[1], out[0], out[1]}) ::close(fd);
+      const std::string path = model.path();
+      ::execl(ESP_BINARY, ESP_BINARY, "chat", path.c_str(), "--max-tokens", "100000", "--log-level", "error", nullptr);
+      ::_exit(127);
+    }
+    ::close(in[0]);
+    ::close(out[1]);
+    to = in[1];
+    from = out[0];
   }
-  ::close(in[0]);
-  ::close(out[1]);
-  const auto say = [&](const std::string& line) {
-    ASSERT_EQ(::write(in[1], line.data(), line.size()), ssize_t(line.size()));
-  };
-  const auto hear = [&](bool whole_line) {
+  ~Talker() { ::close(from); }
+
+  void say(const std::string& line) const { EXPECT_EQ(::write(to, line.data(), line.size()), ssize_t(line.size())); }
+  std::string hear(bool whole_line) const {
     std::string heard;
-    for (char c = 0; ::read(out[0], &c, 1) == 1;) {
+    for (char c = 0; ::read(from, &c, 1) == 1;) {
       heard += c;
       if (!whole_line || c == '\n') break;
     }
     return heard;
-  };
-  say("Hello\n");
-  EXPECT_FALSE(hear(false).empty()) << "the answer has begun";
-  ::kill(child, SIGINT);
-  say("Again\n");
-  EXPECT_FALSE(hear(true).empty()) << "the first answer ended, by the signal or with the context";
-  EXPECT_FALSE(hear(true).empty()) << "the program lives";
-  ::close(in[1]);
-  int status = 0;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  ::close(out[0]);
+  }
+  int leave() const {
+    ::close(to);
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  pid_t child = 0;
+  int to = -1, from = -1;
+};
+
+TEST(Chat, CtrlCStopsTheAnswerAndNotTheProgram) {
+  const TinyChat model;
+  const Talker talker(model);
+  talker.say("Hello\n");
+  EXPECT_FALSE(talker.hear(false).empty()) << "the answer has begun";
+  ::kill(talker.child, SIGINT);
+  talker.say("Again\n");
+  EXPECT_FALSE(talker.hear(true).empty()) << "the first answer ended, by the signal or with the context";
+  EXPECT_FALSE(talker.hear(true).empty()) << "the program lives";
+  EXPECT_EQ(talker.leave(), 0);
+}
+
+TEST(Chat, SigtermEndsTheProgram) {
+  const TinyChat model;
+  const Talker talker(model);
+  talker.say("Hello\n");
+  EXPECT_FALSE(talker.hear(true).empty()) << "it is answered, and now waits for a line or the signal";
+  ::kill(talker.child, SIGTERM);
+  talker.hear(true);
+  EXPECT_EQ(talker.leave(), code_info(Code::kInterrupted).exit_status);
 }
 
 }  // namespace

@@ -18,8 +18,10 @@ namespace {
 
 // Signals reach a process, not an object: this one flag is global.
 std::atomic<int> interrupts{0};
+std::atomic<bool> told_to_end{false};
 
-void on_interrupt(int) {
+void on_interrupt(int signal) {
+  if (signal != SIGINT) told_to_end.store(true);
   if (interrupts.fetch_add(1) == 0) return;
   constexpr char kNewline = '\n';
   [[maybe_unused]] const ssize_t ignored = ::write(2, &kNewline, 1);
@@ -144,6 +146,7 @@ int Terminal::out_width() const {
 }
 
 bool Terminal::interrupted() const { return interrupts.load() > 0; }
+bool Terminal::told_to_end() const { return ::espalier::told_to_end.load(); }
 void Terminal::forget_interrupts() { interrupts.store(0); }
 
 void Terminal::check_interrupt() const {

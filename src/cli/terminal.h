@@ -53,6 +53,8 @@ class Terminal {
 
   /// The user pressed Ctrl-C (or SIGTERM or SIGHUP came). A second time ends the program at once.
   bool interrupted() const;
+  /// It was no Ctrl-C but SIGTERM or SIGHUP, which mean the program and not what it is just doing.
+  bool told_to_end() const;
   /// What was stopped has stopped: interrupted() is false again, and the next Ctrl-C is a first one.
   void forget_interrupts();
   /// Throws Error kInterrupted if interrupted().
