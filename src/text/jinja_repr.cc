@@ -41,9 +41,7 @@ void write_pairs(TextBuilder& out, Runtime& rt, const Dict& dict) {
   out.add('}');
 }
 
-// A namespace can hold itself, so this one counts as evaluation.
 void write_space(TextBuilder& out, Runtime& rt, const Namespace& space) {
-  const Depth level(rt);
   out.add("<Namespace {");
   bool first = true;
   for (const auto& [name, value] : space.attributes) {
@@ -97,7 +95,10 @@ std::string repr_number(double number) {
   return out.find('.') == std::string::npos ? out + ".0" : out;
 }
 
+// A namespace may hold a list that holds the namespace, so the bound on nested values is none here: each level counts
+// as evaluation.
 void write_repr(TextBuilder& out, Runtime& rt, const Value& value) {
+  const Depth level(rt);
   rt.step();
   switch (value.kind()) {
     case Kind::kUndefined: return out.add("Undefined");

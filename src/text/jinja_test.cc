@@ -122,6 +122,17 @@ TEST(Jinja, DeepNestingIsAnErrorAndNoCrash) {
   EXPECT_EQ(render("{{ 1" + repeat(" + 1", 200) + " }}"), "201");
 }
 
+TEST(Jinja, WhatHoldsItselfIsNotPrintedForEver) {
+  expect_error("{% set n = namespace() %}{% set n.x = n %}{{ n }}", Code::kBadData, "deep");
+  // 90 lists around each other, every one with the namespace that holds the outermost.
+  expect_error("{% set s = namespace(l=[1]) %}{% for i in range(90) %}{% set s.l = [s.l, s] %}{% endfor %}{{ s.l }}",
+               Code::kBadData, "deep");
+  expect_error("{% set s = namespace(l=[1]) %}{% for i in range(90) %}{% set s.l = [s, s.l] %}{% endfor %}{{ s.l }}",
+               Code::kBadData, "deep");
+  expect_error("{% set s = namespace(l=1) %}{% set s.l = {'a': s} %}{{ s.l|tojson }}", Code::kBadData, "not JSON");
+  EXPECT_EQ(render("{% set s = namespace(l=1) %}{% set s.l = [s] %}{{ s.l == [s] }}{{ s in s.l }}"), "TrueTrue");
+}
+
 TEST(Jinja, LongChainsOfThingsThatHoldEachOtherEnd) {
   // Each would be taken down by deep recursion, or never, if their holders were not kept to the end.
   const auto chain = [](const std::string& link) {

@@ -64,6 +64,7 @@ std::vector<std::string> fuzz_seeds() {
       "{{ 'x' * 99999999999 }}{{ [1] * 99999999999 }}{{ range(99999) }}{{ 'x'.center(99999999999) }}",
       "{% set s = namespace(l=[1]) %}{% for i in range(90) %}{% set s.l = [s.l, s.l] %}{% endfor %}{{ s.l == "
       "s.l }}{{ s.l }}",
+      "{% set s = namespace(l=[1]) %}{% for i in range(90) %}{% set s.l = [s, s.l] %}{% endfor %}{{ s.l }}",
       "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
       "{% for i in [[1, [2]]] recursive %}{{ loop(i) if i is iterable else i }}{% break %}{% endfor %}",
       "{% set n = namespace(x=0) %}{% for i in range(500) %}{% set n.x = namespace(x=n.x, y=cycler(n.x)) %}{% "
