@@ -15,15 +15,16 @@
 
 #include "base/error.h"
 
-// Counts allocations of this program, so that "allocates nothing" is a test and not a claim.
+// Counts allocations of this program, so that "allocates nothing" is a test and not a claim. Not inlined: the compiler
+// would see new beside free and warn of a mismatch.
 static std::atomic<int64_t> allocations{0};
-void* operator new(size_t bytes) {
+[[gnu::noinline]] void* operator new(size_t bytes) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* p = std::malloc(bytes)) return p;
   throw std::bad_alloc();
 }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 namespace espalier {
 namespace {

@@ -89,15 +89,17 @@ TEST_P(Golden, LossAndEveryGradientEqualPyTorch) {
 // number, and the logits of these random models are steep: the softmax turns an error of the logits (size s) into one
 // of e^(s * error). 24 roundings, logits of up to about 8: 2^-9 / sqrt(3) * sqrt(24) * 8 = 0.044.
 constexpr double kBf16Bound = 0.05;
-// A QK-norm's backward pass takes away what points along the query, from a gradient dS = P (dP - delta) that is a
-// difference already: what is left is about half as large as what was rounded.
-constexpr double kQkNormBound = 2 * kBf16Bound;
+// Where each head is normed by itself, the gradients before the scores are worse conditioned: the norm's backward pass
+// takes the part along the query out of a gradient that is a difference already, and queries and keys are rounded once
+// more each way. How much worse, an independent program says: on the same tiny Qwen3 and the same gradient (q_norm of
+// layer 0), PyTorch 2.15 errs by 0.062 under bf16 autocast and by 0.071 with all in bf16.
+constexpr double kHeadNormBound = 2 * kBf16Bound;
 
 TEST_P(Golden, Bf16StaysWithinItsBound) {
   GoldenModel g(GetParam().name, GetParam().isa, {.dtype = DType::kBF16, .train = true});
   const double expected = g.golden.tensor("loss").as<float>()[0];
   EXPECT_NEAR(loss_and_gradients(g, DType::kBF16), expected, kBf16Bound * expected);
-  expect_gradients(g, kBf16Bound, g.model->spec().qk_norm == QkNorm::kNone ? kBf16Bound : kQkNormBound);
+  expect_gradients(g, kBf16Bound, g.model->spec().qk_norm == QkNorm::kHeads ? kHeadNormBound : kBf16Bound);
 }
 
 TEST_P(Golden, RecomputingChangesNoBit) {
