@@ -10,7 +10,7 @@ namespace {
 
 TEST(ArchSpec, ParametersAreAsManyAsTheFilesHold) {
   for (const std::string& name : golden_names()) {
-    const std::string folder = std::string(ESP_SOURCE_DIR) + "/tests/golden/models/" + name;
+    const std::string folder = golden_folder(name);
     const SafetensorsFolder files = SafetensorsFolder::open(folder);
     int64_t numbers = 0;
     for (const std::string& tensor : files.names()) numbers += files.find(tensor)->shape.size();
@@ -19,7 +19,7 @@ TEST(ArchSpec, ParametersAreAsManyAsTheFilesHold) {
 }
 
 TEST(ArchSpec, WeightsAreAllDifferentAndSoManyInTotal) {
-  ArchSpec s = load_spec(std::string(ESP_SOURCE_DIR) + "/tests/golden/models/llama2");
+  ArchSpec s = load_spec(golden_folder("llama2"));
   const int64_t whole = parameter_count(s);
   s.parallel_block = true;  // one norm a layer less
   EXPECT_EQ(parameter_count(s), whole - s.layers * s.width);

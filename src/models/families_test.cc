@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/test_folder.h"
+#include "models/golden_model.h"
 #include "models/registry.h"
 #include "models/rope_table.h"
 
@@ -12,7 +13,7 @@ namespace espalier {
 namespace {
 
 Json golden_config(const std::string& name) {
-  return read_json_file(std::string(ESP_SOURCE_DIR) + "/tests/golden/models/" + name + "/config.json");
+  return read_json_file(golden_folder(name) + "/config.json");
 }
 
 ArchSpec spec_of(const char* text) { return read_config(Json::parse(text), "config.json"); }

@@ -17,6 +17,10 @@ inline const std::vector<std::string>& golden_names() {
   return names;
 }
 
+inline std::string golden_folder(const std::string& name) {
+  return std::string(ESP_SOURCE_DIR) + "/tests/golden/models/" + name;
+}
+
 /// A pool and a context of their own, and the arrays of one batch of whole sequences.
 struct GoldenModel {
   ThreadPool pool{2};
@@ -28,7 +32,7 @@ struct GoldenModel {
   int64_t sequences = 0, rows = 0;
 
   GoldenModel(const std::string& name, Isa isa, LoadOptions options = {})
-      : folder(std::string(ESP_SOURCE_DIR) + "/tests/golden/models/" + name),
+      : folder(golden_folder(name)),
         golden(SafetensorsFile::open(folder + "/golden.safetensors")) {
     ctx.isa = isa;
     model = load_model(ctx, one_process_mesh(), folder, options);

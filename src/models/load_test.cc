@@ -24,10 +24,6 @@ struct Machine {
   Context ctx{pool, silent_log(), choose_isa()};
 };
 
-std::string golden_folder(const std::string& name) {
-  return std::string(ESP_SOURCE_DIR) + "/tests/golden/models/" + name;
-}
-
 void expect_same_weights(const Decoder& a, const Decoder& b) {
   ASSERT_EQ(a.params().size(), b.params().size());
   for (size_t i = 0; i < a.params().size(); ++i) {

@@ -10,7 +10,7 @@ namespace espalier {
 namespace {
 
 Json golden_config(const std::string& name) {
-  return read_json_file(std::string(ESP_SOURCE_DIR) + "/tests/golden/models/" + name + "/config.json");
+  return read_json_file(golden_folder(name) + "/config.json");
 }
 
 ArchSpec round_trip(const ArchSpec& spec) {

@@ -51,7 +51,7 @@ std::vector<double> some_losses(TestRun& run, int steps = 6, DType dtype = DType
 // f32 sums in another order differ by about 1e-6 a step; ten steps at a rate of 0.01 carry that on, 1e-4 bounds it.
 void expect_golden_losses(const std::string& name) {
   SCOPED_TRACE(name);
-  const std::string folder = std::string(ESP_SOURCE_DIR) + "/tests/golden/models/" + name;
+  const std::string folder = golden_folder(name);
   const auto golden = SafetensorsFile::open(folder + "/golden.safetensors");
   const Tensor ids = golden.tensor("ids"), losses = golden.tensor("losses");
   const int64_t sequences = ids.shape()[0], t = ids.shape()[1];

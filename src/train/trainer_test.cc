@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 
+#include "models/golden_model.h"
 #include "models/load.h"
 #include "text/tokenizer.h"
 #include "train/test_run.h"
@@ -190,25 +192,39 @@ TEST(Trainer, RefusesAModelThatDoesNotFit) {
   expect_error(Code::kNoSpace, "TiB of memory", [&] { run.trainer(); });
 }
 
-// Prediction against the pool itself: same sizes, same order up to what happens between two allocations.
+// Prediction against the pool itself: same sizes, same order up to what happens between two allocations. In each dtype,
+// with and without recomputation and dropout.
+void expect_planned(const std::string& what, const std::function<void(TrainConfig&)>& choose) {
+  for (const char* dtype : {"f32", "bf16"})
+    for (const bool recompute : {false, true})
+      for (const double dropout : {0.0, 0.1}) {
+        TestRun run;
+        choose(run.config);
+        run.config.model.dropout = dropout;
+        run.config.compute.dtype = dtype;
+        run.config.compute.recompute = recompute;
+        run.config.run.max_steps = 3;
+        const auto trainer = run.trainer();
+        trainer->run();
+        const double predicted =
+            double(activation_bytes(trainer->model().spec(), 4 * 32, parse_dtype(dtype), run.config));
+        EXPECT_NEAR(predicted, double(trainer->buffer_bytes()), 0.15 * predicted)
+            << what << " " << dtype << " recompute " << recompute << " dropout " << dropout;
+      }
+}
+
 TEST(MemoryPlan, ActivationsAreWhatThePoolAllocates) {
   for (const char* family : {"gpt2", "llama"})
-    for (const char* dtype : {"f32", "bf16"})
-      for (const bool recompute : {false, true})
-        for (const double dropout : {0.0, 0.1}) {
-          TestRun run(family);
-          run.config.model.layers = 3;
-          run.config.model.dropout = dropout;
-          run.config.compute.dtype = dtype;
-          run.config.compute.recompute = recompute;
-          run.config.run.max_steps = 3;
-          const auto trainer = run.trainer();
-          trainer->run();
-          const double predicted =
-              double(activation_bytes(trainer->model().spec(), 4 * 32, parse_dtype(dtype), run.config));
-          EXPECT_NEAR(predicted, double(trainer->buffer_bytes()), 0.15 * predicted)
-              << family << " " << dtype << " recompute " << recompute << " dropout " << dropout;
-        }
+    expect_planned(family, [&](TrainConfig& c) {
+      c.model.family = family;
+      c.model.kv_heads = c.model.family == "llama" ? 2 : 0;
+      c.model.layers = 3;
+    });
+}
+
+TEST(MemoryPlan, ActivationsOfEveryFamilyAreWhatThePoolAllocates) {
+  for (const std::string& name : golden_names())
+    expect_planned(name, [&](TrainConfig& c) { c.model.init = golden_folder(name); });
 }
 
 }  // namespace
