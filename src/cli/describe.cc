@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "formats/gguf.h"
 #include "formats/hf_folder.h"
 #include "formats/token_shards.h"
 
@@ -69,6 +70,7 @@ constexpr FileKind kKinds[] = {
     {"config", "config.json", is_config, describe_config},
     {"recipe", "recipes (.toml)", is_recipe, describe_recipe},
     {"token shard", "token shards (.tokens, nanoGPT's and llm.c's .bin)", is_shard, describe_shard},
+    {"gguf", ".gguf models", is_gguf, describe_gguf},
     {"safetensors", ".safetensors and their index", is_safetensors, describe_safetensors},
 };
 
@@ -77,7 +79,7 @@ constexpr FileKind kKinds[] = {
 std::span<const FileKind> file_kinds() { return kKinds; }
 
 OrderedJson describe(Terminal& terminal, const std::string& given, const DescribeOptions& options) {
-  const std::string path = path_exists(given) ? given : find_model_folder(given);
+  const std::string path = path_exists(given) ? given : find_model(given);
   for (const FileKind& kind : kKinds) {
     if (!kind.matches(path)) continue;
     OrderedJson object = {{"kind", kind.name}, {"path", path}};

@@ -6,6 +6,9 @@
 
 #include "base/json.h"
 #include "cli/terminal.h"
+#include "models/arch_spec.h"
+#include "tensor/tensor.h"
+#include "text/tokenizer.h"
 
 namespace espalier {
 
@@ -31,7 +34,13 @@ OrderedJson describe(Terminal& terminal, const std::string& path, const Describe
 OrderedJson describe_model(Terminal& terminal, const std::string& folder, const DescribeOptions& options);
 OrderedJson describe_safetensors(Terminal& terminal, const std::string& path, const DescribeOptions& options);
 OrderedJson describe_config(Terminal& terminal, const std::string& path, const DescribeOptions& options);
+OrderedJson describe_spec(const ArchSpec& spec);
+OrderedJson describe_vocabulary(const Tokenizer& tokenizer);
+OrderedJson describe_shape(const Shape& shape);
 OrderedJson describe_tokenizer(Terminal& terminal, const std::string& path, const DescribeOptions& options);
+
+// describe_gguf.cc
+OrderedJson describe_gguf(Terminal& terminal, const std::string& path, const DescribeOptions& options);
 
 // describe_data.cc
 OrderedJson describe_shard(Terminal& terminal, const std::string& path, const DescribeOptions& options);

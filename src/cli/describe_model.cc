@@ -93,6 +93,10 @@ OrderedJson summary_of(const Tokenizer& t) {
 
 }  // namespace
 
+OrderedJson describe_spec(const ArchSpec& spec) { return summary_of(spec); }
+OrderedJson describe_vocabulary(const Tokenizer& tokenizer) { return summary_of(tokenizer); }
+OrderedJson describe_shape(const Shape& shape) { return dims(shape); }
+
 OrderedJson describe_config(Terminal&, const std::string& path, const DescribeOptions&) {
   return summary_of(read_config(read_json_file(path), path));
 }

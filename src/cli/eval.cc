@@ -27,7 +27,7 @@ struct Options {
   bool per_token = false, json = false;
   void visit(Fields& f) {
     f.field("what", what, "perplexity");
-    f.field("model", model, "Hugging Face folder, run folder, or the id of a model in the cache");
+    f.field("model", model, "Hugging Face folder, .gguf, run folder, or the id of a model in the cache");
     f.field("text", text, "text file to predict");
     f.field("tokens", tokens, "token shards to predict, instead of a text");
     f.field("context", context, "tokens of a chunk; the second half of each is scored", 3);
@@ -55,7 +55,7 @@ Input input_of(const Options& options, const std::string& folder) {
     shards.read(0, shards.token_count(), input.ids.data());
     return input;
   }
-  const Tokenizer tokenizer = Tokenizer::load(folder);
+  const Tokenizer tokenizer = open_tokenizer(folder);
   input.bos = leading_bos(tokenizer);
   // As llama.cpp does, the text itself starts with BOS too, so that chunks are cut at the same places.
   if (input.bos) input.ids.push_back(*input.bos);
@@ -87,7 +87,7 @@ int run(Terminal& terminal, std::span<const std::string> args) {
     throw error(Code::kUsage, "unknown evaluation '{}'{}; there is perplexity", options.what,
                 did_you_mean(options.what, known));
   }
-  const std::string folder = find_model_folder(options.model);
+  const std::string folder = find_model(options.model);
   Input input = input_of(options, folder);
   if (options.max_chunks > 0 && options.max_chunks < int64_t(input.ids.size()) / options.context)
     input.ids.resize(size_t(options.max_chunks * options.context));

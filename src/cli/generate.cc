@@ -26,7 +26,7 @@ struct Options {
   std::vector<std::string> stop;
   bool ignore_eos = false, echo = false, json = false;
   void visit(Fields& f) {
-    f.field("model", model, "Hugging Face folder, run folder, or the id of a model in the cache");
+    f.field("model", model, "Hugging Face folder, .gguf, run folder, or the id of a model in the cache");
     f.field("prompt", prompt, "text to continue; without it, standard input where that is no terminal");
     f.field("prompt_file", prompt_file, "file with the text to continue");
     f.field("max_tokens", max_tokens, "most tokens to generate", 1);
@@ -78,8 +78,8 @@ std::vector<GenerateRequest> requests_of(const Options& options, const std::vect
 int run(Terminal& terminal, std::span<const std::string> args) {
   Options options;
   if (!read_args(terminal, kGenerate, args, ESP_CONFIG(options))) return 0;
-  const std::string folder = find_model_folder(options.model), prompt = prompt_of(options);
-  const Tokenizer tokenizer = Tokenizer::load(folder);
+  const std::string folder = find_model(options.model), prompt = prompt_of(options);
+  const Tokenizer tokenizer = open_tokenizer(folder);
   const auto model = open_model(terminal, folder, options.dtype);
   Generator generator(terminal.context(), *model, &tokenizer);
   std::vector<GenerateRequest> requests = requests_of(options, encode_prompt(tokenizer, prompt));

@@ -20,7 +20,7 @@ struct Options {
   int64_t rows = 40;
   bool verify = false, json = false;
   void visit(Fields& f) {
-    f.field("path", path, "file or folder: model, weights, tokenizer, token shards, checkpoint, run, recipe");
+    f.field("path", path, "file or folder: model, .gguf, weights, tokenizer, token shards, checkpoint, run, recipe");
     f.field("rows", rows, "longest table shown; 0: all rows", 0);
     f.field("verify", verify, "read everything: checksums of shards, finite weights of a model");
     f.field("json", json, "one object");
@@ -29,7 +29,10 @@ struct Options {
 
 std::string cell(const std::string& key, const OrderedJson& value) {
   if (value.is_string()) {
+    constexpr size_t kMost = 400;
     const std::string text = value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+    if (text.size() > kMost)
+      return fmt::format("({} bytes; --json shows them)", value.get_ref<const std::string&>().size());
     return text.find('\\') == std::string::npos ? value.get<std::string>() : text;  // keeps line breaks on one line
   }
   if (value.is_number_integer() && key.ends_with("bytes")) return human_bytes(value.get<double>());
@@ -91,6 +94,6 @@ int run(Terminal& terminal, std::span<const std::string> args) {
 
 const Verb kInspect = {"inspect", "Look", "what is in a file or folder: model, tokenizer, shards, checkpoint, run",
                        "path", "espalier inspect runs/demo/model\nespalier inspect data/train-00000.tokens --verify\n"
-                       "espalier inspect model.safetensors --json", run};
+                       "espalier inspect model.safetensors --json\nespalier inspect model.gguf", run};
 
 }  // namespace espalier

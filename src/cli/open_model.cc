@@ -6,7 +6,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/human.h"
+#include "formats/gguf.h"
 #include "formats/hf_folder.h"
+#include "models/gguf_tokenizer.h"
 #include "models/load.h"
 
 namespace espalier {
@@ -14,6 +16,12 @@ namespace {
 
 // bf16 only where nothing is lost by it: every matrix of the files is bf16.
 DType stored_dtype(const std::string& folder) {
+  if (is_gguf(folder)) {
+    const GgufFile file = GgufFile::open(folder);
+    for (const GgufTensor& tensor : file.tensors())
+      if (tensor.shape.rank() == 2 && tensor.type != GgmlType::kBF16) return DType::kF32;
+    return DType::kBF16;
+  }
   const SafetensorsFolder files = open_weights(folder);
   for (const std::string& name : files.names()) {
     const TensorInfo& info = *files.find(name);
@@ -25,8 +33,7 @@ DType stored_dtype(const std::string& folder) {
 }  // namespace
 
 Tokenizer open_tokenizer(const std::string& model) {
-  const bool file = is_file(model);
-  return Tokenizer::load(file ? model : find_model_folder(model));
+  return load_tokenizer(is_file(model) ? model : find_model(model));
 }
 
 std::unique_ptr<Decoder> open_model(Terminal& terminal, const std::string& folder, const std::string& dtype) {

@@ -9,10 +9,10 @@
 
 namespace espalier {
 
-/// A tokenizer.json itself, or the one of a model (a folder, a run folder, an id in the Hugging Face cache).
+/// A tokenizer.json itself, or the one of a model (whatever find_model finds).
 Tokenizer open_tokenizer(const std::string& model);
 
-/// Loads the model in `folder` (find_model_folder's). `dtype` is that of its matrices in memory: f32, bf16, or auto:
+/// Loads the model at `folder` (find_model's). `dtype` is that of its matrices in memory: f32, bf16, or auto:
 /// bf16 where that is what the files hold.
 std::unique_ptr<Decoder> open_model(Terminal& terminal, const std::string& folder, const std::string& dtype);
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <filesystem>
 #include <set>
 
 #include "base/error.h"
@@ -244,8 +243,7 @@ Part open_part(const std::string& path) {
 /// Part `index` of the model that `path` is a part of.
 Part open_sibling(const std::string& path, int64_t index, int64_t count) {
   const std::string other = *gguf_part_path(path, index, count);
-  std::error_code ignored;
-  if (!std::filesystem::exists(other, ignored))
+  if (!path_exists(other))
     throw error(Code::kNotFound, "reading {}: part {} of {} is missing; expected it at {}", path, index + 1, count,
                 other);
   Part part = open_part(other);
@@ -283,8 +281,7 @@ GgufHeader parse_gguf_header(std::span<const std::byte> file, const std::string&
 }
 
 bool is_gguf(const std::string& path) {
-  std::error_code ignored;  // what cannot be looked at is no GGUF
-  if (!std::filesystem::is_regular_file(path, ignored)) return false;
+  if (!is_file(path)) return false;
   char magic[kMagic.size()] = {};
   FileReader reader(path);
   return reader.read(magic, sizeof magic) == sizeof magic && std::string_view(magic, sizeof magic) == kMagic;

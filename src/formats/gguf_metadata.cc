@@ -1,5 +1,7 @@
 #include "formats/gguf_metadata.h"
 
+#include <charconv>
+#include <cmath>
 #include <cstring>
 
 #include "base/check.h"
@@ -56,6 +58,13 @@ double number_at(T type, const char* bytes) {
   if (type == T::kF64) return load<double>(bytes);
   if (type == T::kU64) return double(load<uint64_t>(bytes));
   return double(*integer_at(type, bytes));
+}
+
+double shortest(float number) {
+  const std::string text = fmt::format("{}", number);
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
 }
 
 size_t size_of(T type) {
@@ -118,7 +127,9 @@ std::optional<int64_t> GgufMetadata::integer(std::string_view key) const {
 
 std::optional<double> GgufMetadata::number(std::string_view key) const {
   const GgufValue* value = find(key, "a number", [](const GgufValue& v) { return is_number_type(v.type); });
-  return value ? std::optional(number_at(value->type, value->bytes.data())) : std::nullopt;
+  if (!value) return std::nullopt;
+  const double number = number_at(value->type, value->bytes.data());
+  return value->type == T::kF32 && std::isfinite(number) ? shortest(float(number)) : number;
 }
 
 std::optional<bool> GgufMetadata::boolean(std::string_view key) const {

@@ -40,7 +40,9 @@ class GgufMetadata {
   const GgufValue* find(std::string_view key) const;
 
   std::optional<int64_t> integer(std::string_view key) const;  ///< any integer type, of a value that int64_t holds
-  std::optional<double> number(std::string_view key) const;    ///< any integer or floating-point type
+  /// Any integer or floating-point type; an f32 as the shortest decimal that names it, 1e-05 rather than its own value
+  /// of 9.99999974738e-06, which nobody wrote.
+  std::optional<double> number(std::string_view key) const;
   std::optional<bool> boolean(std::string_view key) const;
   std::optional<std::string_view> text(std::string_view key) const;
   std::optional<std::vector<int64_t>> integers(std::string_view key) const;  ///< an array of any integer type or bool

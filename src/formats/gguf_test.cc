@@ -181,6 +181,9 @@ TEST(GgufMetadata, ReadsEveryType) {
   EXPECT_EQ(m.integer("all.i64"), -(int64_t{1} << 62));
   EXPECT_EQ(m.number("all.u64"), 0x1p63);  // 2^63 + 1, rounded
   EXPECT_EQ(m.number("all.f32"), 0.5);
+  GgufMetadata shortest;
+  shortest.add("eps", {.type = GgufValueType::kF32, .bytes = {"\xac\xc5\x27\x37", 4}});
+  EXPECT_EQ(shortest.number("eps"), 1e-5);
   EXPECT_EQ(m.number("all.f64"), 1e300);
   EXPECT_EQ(m.boolean("all.bool"), true);
   EXPECT_EQ(m.text("all.string"), std::string_view("Größe, 大小, \0\n", 19));

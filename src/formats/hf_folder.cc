@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "formats/gguf.h"
 #include "base/file.h"
 
 namespace espalier {
@@ -84,6 +85,18 @@ std::string find_model_folder(const std::string& model, const std::string& hub_c
   throw error(Code::kNotFound,
               "finding the model {}: {}; expected a Hugging Face folder, a run folder, or the id of a model in the "
               "cache", model, looked);
+}
+
+std::string model_cache_folder() {
+  if (const std::string folder = from_environment("ESP_MODELS"); !folder.empty()) return folder;
+  return from_environment("HOME") + "/.cache/espalier/models";
+}
+
+std::string find_model(const std::string& model) {
+  if (is_file(model) && (model.ends_with(".gguf") || is_gguf(model))) return model;
+  const std::string fetched = model_cache_folder() + "/" + model + ".gguf";
+  if (is_id(model) && !path_exists(model) && is_file(fetched)) return fetched;
+  return find_model_folder(model);
 }
 
 SafetensorsFolder open_weights(const std::string& folder) {

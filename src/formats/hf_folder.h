@@ -1,5 +1,5 @@
-// Finding a model: a Hugging Face folder, a run folder of ours, or an id in the local Hugging Face cache. Nothing is
-// ever fetched. What the folder's config.json means is for models/.
+// Finding a model: a Hugging Face folder, a .gguf, a run folder of ours, or an id in a local cache. Nothing is ever
+// fetched. What the folder's config.json means is for models/.
 #pragma once
 #include <string>
 
@@ -15,6 +15,13 @@ std::string hub_cache_folder();
 /// has model/), or an id like "gpt2" or "org/name" found in `hub_cache`, at the revision "main" or else the newest.
 /// Throws Error kNotFound that lists where it looked.
 std::string find_model_folder(const std::string& model, const std::string& hub_cache = hub_cache_folder());
+
+/// Where tools/get_model.sh keeps models: ESP_MODELS, or ~/.cache/espalier/models.
+std::string model_cache_folder();
+
+/// The model that a user names: a .gguf file (any part of a split one), a model of that name among those that
+/// tools/get_model.sh fetched, or as find_model_folder.
+std::string find_model(const std::string& model);
 
 /// The folder's safetensors. PyTorch pickles are programs rather than data and are not read: Error kUnsupported with
 /// the command that converts them. Otherwise as SafetensorsFolder::open.

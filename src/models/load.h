@@ -1,4 +1,5 @@
-// Reading a model: config.json to an ArchSpec, safetensors to the decoder's weights through the family's name map.
+// Reading a model: its configuration to an ArchSpec, its tensors (models/weight_source.h) to the decoder's weights
+// through the family's name map.
 #pragma once
 #include <memory>
 #include <string>
@@ -7,18 +8,25 @@
 
 namespace espalier {
 
+class WeightSource;
+
 struct LoadOptions {
   DType dtype = DType::kF32;  ///< of products (Decoder's)
   bool train = false;
 };
 
-/// The architecture of the model at `path` (a Hugging Face folder). Throws as read_config and the file readers do.
+/// The architecture of the model at `path`, a Hugging Face folder or a .gguf. Throws as read_config, gguf_config and
+/// the file readers do.
 ArchSpec load_spec(const std::string& path);
 
-/// Reads a whole model. Tensors may be f32, bf16 or f16. Throws Error kBadData or kMismatch naming the tensor: missing,
-/// of another shape, not finite; kUnsupported for a tensor that the architecture has no place for.
+/// Reads a whole model. Tensors may be f32, bf16 or f16; in a GGUF of any type of formats/gguf_blocks.h. Throws Error
+/// kBadData or kMismatch naming the tensor: missing, of another shape, not finite; kUnsupported for a tensor that the
+/// architecture has no place for.
 std::unique_ptr<Decoder> load_model(Context& ctx, const Mesh& mesh, const std::string& path,
                                     const LoadOptions& options);
+
+/// Asks whether the source holds what the spec wants, in these shapes, and nothing else; throws as load_model.
+void check_weights(const WeightSource& source, const ArchSpec& spec);
 
 /// Fills an existing decoder of the same architecture.
 void load_weights(Context& ctx, Decoder& model, const std::string& path);

@@ -113,6 +113,15 @@ Tokenizer Tokenizer::from_json(std::string_view json, const std::string& what) {
   return Tokenizer(std::move(state));
 }
 
+Tokenizer Tokenizer::from_json(std::string_view json, const std::string& what, const SpecialIds& ids) {
+  Tokenizer tokenizer = from_json(json, what);
+  State& state = *tokenizer.state_;
+  state.bos = ids.bos;
+  state.eos = ids.eos;
+  state.pad = ids.pad;
+  return tokenizer;
+}
+
 namespace {
 
 /// The text of an entry like "eos_token": a string, or an added token as an object.

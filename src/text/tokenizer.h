@@ -25,6 +25,11 @@ struct TokenPiece {
   uint32_t begin, end;
 };
 
+/// The tokens that begin and end a text, and fill up a batch.
+struct SpecialIds {
+  std::optional<int32_t> bos, eos, pad;
+};
+
 /// Cheap to copy; copies share everything. Const functions may be called from any thread.
 class Tokenizer {
  public:
@@ -33,6 +38,8 @@ class Tokenizer {
   static Tokenizer load(const std::string& path);
   /// The same from the text of a tokenizer.json; `what` names it in errors.
   static Tokenizer from_json(std::string_view json, const std::string& what);
+  /// The same with BOS, EOS and PAD as given.
+  static Tokenizer from_json(std::string_view json, const std::string& what, const SpecialIds& ids);
 
   /// The tokenizer.json it was made from.
   std::string to_json() const;

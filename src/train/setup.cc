@@ -126,7 +126,7 @@ TrainSetup prepare_training(Context& ctx, const TrainConfig& config) {
   find_checkpoint(ctx, s);
   if (s.checkpoint) check_same_run(ctx, s);
   if (!config.model.init.empty()) {
-    s.init = find_model_folder(config.model.init);
+    s.init = find_model(config.model.init);
     s.spec = load_spec(s.init);
   }
   open_data(s);

@@ -1,0 +1,70 @@
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/run_program.h"
+#include "cli/tiny_model.h"
+#include "models/load.h"
+
+namespace espalier {
+namespace {
+
+ProgramResult ok(const std::vector<std::string>& args) {
+  const ProgramResult result = run_program(args);
+  EXPECT_EQ(result.status, 0) << result.err;
+  return result;
+}
+
+// A folder as .gguf and back is the same model, to the byte of its weights, and talks alike on the way.
+TEST(Convert, AModelGoesIntoAGgufAndBack) {
+  const TinyModel model;
+  const std::string file = model.path() + "/m.gguf", back = model.path() + "/back";
+  write_file_atomic(model.path() + "/chat_template.jinja", "{{ bos_token }}");
+  ok({"convert", model.path(), file});
+  ok({"convert", file, back});
+  EXPECT_EQ(read_file(back + "/model.safetensors"), read_file(model.path() + "/model.safetensors"));
+  EXPECT_EQ(read_file(back + "/chat_template.jinja"), "{{ bos_token }}");
+  Json before = read_json_file(model.path() + "/config.json"), after = read_json_file(back + "/config.json");
+  for (const char* key : {"bos_token_id", "eos_token_id"}) after.erase(key);  // which the tokenizer has told
+  EXPECT_EQ(before, after);
+  std::vector<Json> answers;
+  for (const std::string& path : {model.path(), file, back})
+    answers.push_back(Json::parse(ok({"generate", path, "--prompt", "ab 12", "--max-tokens", "8", "--temperature", "0",
+                                      "--ignore-eos", "--json"}).out).at("ids"));
+  EXPECT_EQ(answers[0], answers[1]);
+  EXPECT_EQ(answers[0], answers[2]);
+}
+
+TEST(Convert, QuantisesIntoGgufOnly) {
+  const TinyModel model;
+  ok({"convert", model.path(), model.path() + "/q.gguf", "--dtype", "q8_0"});
+  const Json object = Json::parse(ok({"inspect", model.path() + "/q.gguf", "--json"}).out);
+  EXPECT_GT(object.at("types").at("Q8_0"), 0);
+  const ProgramResult refused = run_program({"convert", model.path(), model.path() + "/out", "--dtype", "q8_0"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.err.find(".gguf"), std::string::npos) << refused.err;
+}
+
+TEST(Inspect, AGgufTellsAllThatAFolderTells) {
+  const TinyModel model;
+  const std::string file = model.path() + "/m.gguf";
+  ok({"convert", model.path(), file});
+  const std::string text = ok({"inspect", file}).out;
+  EXPECT_NE(text.find("blk.0.attn_q.weight"), std::string::npos) << text;
+  const Json object = Json::parse(ok({"inspect", file, "--verify", "--json"}).out);
+  EXPECT_EQ(object.at("kind"), "gguf");
+  EXPECT_EQ(object.at("family"), "llama");
+  EXPECT_EQ(object.at("parameters"), parameter_count(model.model.spec()));
+  EXPECT_EQ(object.at("elements"), object.at("parameters"));
+  EXPECT_EQ(object.at("types").at("F32"), object.at("parameters"));
+  EXPECT_EQ(object.at("tokenizer").at("kind"), "gpt2");
+  EXPECT_EQ(object.at("tokenizer").at("vocab_size"), 700);
+  EXPECT_EQ(object.at("metadata").at("general.architecture"), "llama");
+  EXPECT_EQ(object.at("metadata").at("tokenizer.ggml.tokens"), "700 of type string");
+  EXPECT_EQ(object.at("tensors").size(), 21u);
+  EXPECT_EQ(object.at("verified"), true);
+}
+
+}  // namespace
+}  // namespace espalier

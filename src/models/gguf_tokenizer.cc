@@ -1,0 +1,54 @@
+#include "models/gguf_tokenizer.h"
+
+#include "base/error.h"
+#include "text/gguf_tokenizer.h"
+
+namespace espalier {
+
+Tokenizer load_gguf_tokenizer(const GgufFile& file) {
+  const GgufMetadata& m = file.metadata();
+  const auto tokens = m.texts("tokenizer.ggml.tokens");
+  if (!tokens)
+    throw error(Code::kNotFound, "reading {}: it has no vocabulary (metadata 'tokenizer.ggml.tokens'); give a model "
+                "that has one", file.path());
+  GgufVocabulary v{.model = std::string(m.need_text("tokenizer.ggml.model"))};
+  v.pre = m.text("tokenizer.ggml.pre").value_or("default");
+  v.tokens.assign(tokens->begin(), tokens->end());
+  const std::vector<int64_t> types = m.integers("tokenizer.ggml.token_type").value_or(std::vector<int64_t>{});
+  v.types.assign(types.begin(), types.end());
+  const auto merges = m.texts("tokenizer.ggml.merges");
+  if (merges) v.merges.assign(merges->begin(), merges->end());
+  v.bos = m.integer("tokenizer.ggml.bos_token_id");
+  v.eos = m.integer("tokenizer.ggml.eos_token_id");
+  v.pad = m.integer("tokenizer.ggml.padding_token_id");
+  // Llama 3's files may leave it out; llama.cpp then adds BOS for this vocabulary and for no other that we read.
+  v.add_bos = m.boolean("tokenizer.ggml.add_bos_token").value_or(v.pre == "llama-bpe");
+  v.add_eos = m.boolean("tokenizer.ggml.add_eos_token").value_or(false);
+  return tokenizer_of(v, file.path());
+}
+
+Tokenizer load_tokenizer(const std::string& path) {
+  return is_gguf(path) ? load_gguf_tokenizer(GgufFile::open(path)) : Tokenizer::load(path);
+}
+
+std::optional<std::string> gguf_chat_template(const GgufFile& file) {
+  const auto text = file.metadata().text("tokenizer.chat_template");
+  return text ? std::optional(std::string(*text)) : std::nullopt;
+}
+
+void put_tokenizer(const Tokenizer& tokenizer, int64_t vocab_size, const std::string& path,
+                   GgufMetadataBuilder& metadata) {
+  const GgufVocabulary v = vocabulary_of(tokenizer, vocab_size, path);
+  metadata.put("tokenizer.ggml.model", v.model);
+  metadata.put("tokenizer.ggml.pre", v.pre);
+  metadata.put("tokenizer.ggml.tokens", v.tokens);
+  metadata.put("tokenizer.ggml.token_type", v.types);
+  metadata.put("tokenizer.ggml.merges", v.merges);
+  if (v.bos) metadata.put("tokenizer.ggml.bos_token_id", uint32_t(*v.bos));
+  if (v.eos) metadata.put("tokenizer.ggml.eos_token_id", uint32_t(*v.eos));
+  if (v.pad) metadata.put("tokenizer.ggml.padding_token_id", uint32_t(*v.pad));
+  metadata.put("tokenizer.ggml.add_bos_token", v.add_bos);
+  metadata.put("tokenizer.ggml.add_eos_token", v.add_eos);
+}
+
+}  // namespace espalier

@@ -1,0 +1,205 @@
+#include "models/save_gguf.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "formats/gguf_writer.h"
+#include "formats/hf_folder.h"
+#include "models/gguf_arch.h"
+#include "models/gguf_tokenizer.h"
+#include "models/gguf_weights.h"
+#include "models/load.h"
+#include "models/registry.h"
+#include "models/weight_source.h"
+
+namespace espalier {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kTile = 1 << 20;  // numbers read at once
+constexpr const char* kRopeFactors = "rope_freqs.weight";
+
+/// A tensor on its way.
+struct Item {
+  std::string from;  ///< its name in the source
+  PlannedGgufTensor to;
+  bool turned = false;  ///< stored [in, out] there and [out, in] here
+};
+
+struct Conversion {
+  Context& ctx;
+  const std::string& from;
+  const ArchSpec& spec;
+  const GgufArch& arch;
+  const WeightSource& source;
+};
+
+const GgufArch& arch_for(const OrderedJson& config, const std::string& from) {
+  const std::string type = config.at("model_type");
+  if (const GgufArch* arch = find_gguf_arch_of(type)) return *arch;
+  throw error(Code::kUnsupported, "converting {}: GGUF has no architecture for models of type '{}'", from, type);
+}
+
+GgmlType type_for(GgmlType wanted, const Shape& shape, const std::string& name) {
+  if (shape.rank() < 2 || name == "position_embd.weight") return GgmlType::kF32;
+  return shape[1] % ggml_type_info(wanted).elements == 0 ? wanted : GgmlType::kF16;
+}
+
+std::vector<Item> items_of(const Conversion& c, GgmlType type) {
+  std::vector<Item> items;
+  for (const std::string& name : c.source.names()) {
+    if (family(c.spec.family, c.from).ignored(name)) continue;
+    if (c.spec.tied_head && name == "lm_head.weight") continue;
+    std::optional<std::string> to = config_to_gguf_name(c.arch, name);
+    if (!to) to = config_to_gguf_name(c.arch, "transformer." + name);  // GPT-2's first files leave the prefix out
+    if (!to) throw error(Code::kUnsupported, "converting {}: GGUF has no name for its tensor {}", c.from, name);
+    Shape shape = *c.source.shape(name);
+    const bool turned =
+        c.arch.conv1d && !c.source.transposes_conv1d() && shape.rank() == 2 && to->starts_with("blk.");
+    if (turned) shape = {shape[1], shape[0]};
+    items.push_back({name, {*to, type_for(type, shape, *to), shape}, turned});
+  }
+  return items;
+}
+
+/// Whole tensors whose rows change places, whose numbers are turned or shifted.
+void write_changed(const Conversion& c, const Item& item, GgufWriter& writer) {
+  const Shape& shape = item.to.shape;
+  const int64_t rows = shape[0], cols = shape.rank() == 2 ? shape[1] : 1;
+  Tensor numbers(DType::kF32, *c.source.shape(item.from)), changed(DType::kF32, shape);
+  c.source.read(c.ctx, item.from, 0, numbers.mat());
+  const float* x = numbers.as<float>();
+  float* y = changed.as<float>();
+  const bool shifted = c.arch.norms_plus_one && shape.rank() == 1 && item.from.ends_with("norm.weight");
+  for (int64_t row = 0; row < rows; ++row) {
+    float* to = y + gguf_row(c.arch, c.spec, item.from, row) * cols;
+    for (int64_t col = 0; col < cols; ++col)
+      to[col] = (item.turned ? x[col * rows + row] : x[row * cols + col]) + (shifted ? 1.0f : 0.0f);
+  }
+  writer.write(item.to.name, y, changed.size());
+}
+
+void write_item(const Conversion& c, const Item& item, GgufWriter& writer) {
+  const Shape& shape = item.to.shape;
+  if (shape.rank() == 1 || item.turned || gguf_moves_rows(c.arch, item.from)) return write_changed(c, item, writer);
+  const int64_t cols = shape[1], rows_a_tile = std::max<int64_t>(1, kTile / std::max<int64_t>(1, cols));
+  Tensor tile(DType::kF32, {std::min(rows_a_tile, shape[0]), cols});
+  for (int64_t row = 0; row < shape[0]; row += rows_a_tile) {
+    const int64_t count = std::min(rows_a_tile, shape[0] - row);
+    c.source.read(c.ctx, item.from, row, sub_rows(tile.mat(), 0, count));
+    writer.write(item.to.name, tile.as<float>(), count * cols);
+  }
+}
+
+void put_keys(const Conversion& c, const OrderedJson& config, GgufMetadataBuilder& metadata) {
+  for (const GgufArch::Key& key : c.arch.keys) {
+    const auto value = config.find(key.config);
+    const std::string name = std::string(c.arch.name) + "." + key.gguf;
+    if (value == config.end() || value->is_null()) continue;
+    if (key.kind == GgufArch::Key::kInteger) metadata.put(name, uint32_t(value->get<int64_t>()));
+    if (key.kind == GgufArch::Key::kNumber) metadata.put(name, float(value->get<double>()));
+    if (key.kind == GgufArch::Key::kBool) metadata.put(name, value->get<bool>());
+  }
+}
+
+void put_rope(const Conversion& c, GgufMetadataBuilder& metadata) {
+  const std::string prefix = std::string(c.arch.name) + ".rope.";
+  if (c.spec.rotary() == 0) return;
+  metadata.put(prefix + "dimension_count", uint32_t(c.spec.rotary()));
+  const RopeScaling& scaling = c.spec.rope_scaling;
+  switch (scaling.kind) {
+    case RopeScaling::Kind::kNone:
+      break;
+    case RopeScaling::Kind::kLinear:
+      metadata.put(prefix + "scaling.type", "linear");
+      metadata.put(prefix + "scaling.factor", float(scaling.factor));
+      break;
+    case RopeScaling::Kind::kLlama3:
+      metadata.put(prefix + "scaling.original_context_length", uint32_t(scaling.original_positions));
+      break;  // and the tensor of factors
+    default:
+      throw error(Code::kUnsupported, "converting {}: its rope scaling cannot be written in GGUF", c.from);
+  }
+}
+
+std::vector<float> rope_factors(const ArchSpec& spec) {
+  std::vector<float> factors(size_t(spec.rotary() / 2));
+  for (size_t j = 0; j < factors.size(); ++j)
+    factors[j] = float(llama3_rope_divisor(spec.rope_theta, double(j) / double(factors.size()), spec.rope_scaling));
+  return factors;
+}
+
+/// The template stands in a file of its own, or in tokenizer_config.json.
+std::optional<std::string> chat_template_of(const std::string& folder) {
+  const std::string file = folder + "/chat_template.jinja", config_file = folder + "/tokenizer_config.json";
+  if (is_file(file)) return read_file(file, size_t{1} << 24);
+  if (!is_file(config_file)) return std::nullopt;
+  const Json config = read_json_file(config_file, size_t{1} << 28);
+  const auto found = config.is_object() ? config.find("chat_template") : config.end();
+  return found != config.end() && found->is_string() ? std::optional(found->get<std::string>()) : std::nullopt;
+}
+
+void put_texts(const Conversion& c, GgufMetadataBuilder& metadata) {
+  if (is_gguf(c.from)) {
+    const GgufFile file = GgufFile::open(c.from);
+    for (const std::string_view key : file.metadata().keys())
+      if (key.starts_with("tokenizer.")) metadata.put(key, *file.metadata().find(key));
+    return;
+  }
+  if (!is_file(c.from + "/tokenizer.json")) {
+    if (c.spec.bos) metadata.put("tokenizer.ggml.bos_token_id", uint32_t(*c.spec.bos));
+    if (c.spec.eos) metadata.put("tokenizer.ggml.eos_token_id", uint32_t(*c.spec.eos));
+    return;
+  }
+  put_tokenizer(Tokenizer::load(c.from), c.spec.vocab, c.from, metadata);
+  if (const auto text = chat_template_of(c.from)) metadata.put("tokenizer.chat_template", *text);
+}
+
+GgufMetadataBuilder metadata_of(const Conversion& c, const OrderedJson& config, const std::string& to, GgmlType type) {
+  GgufMetadataBuilder metadata;
+  const std::string prefix = std::string(c.arch.name) + ".";
+  metadata.put("general.architecture", c.arch.name);
+  metadata.put("general.type", "model");
+  metadata.put("general.name", fs::path(to).stem().string());
+  put_keys(c, config, metadata);
+  if (c.spec.rotary() > 0) metadata.put(prefix + "attention.value_length", uint32_t(c.spec.head_size));
+  metadata.put(prefix + "vocab_size", uint32_t(c.spec.vocab));
+  put_rope(c, metadata);
+  // llama.cpp's numbers for what most of the tensors are.
+  const uint32_t file_type = type == GgmlType::kF32   ? 0
+                             : type == GgmlType::kF16 ? 1
+                             : type == GgmlType::kQ8_0 ? 7
+                                                       : 32;
+  metadata.put("general.file_type", file_type);
+  metadata.put("general.quantization_version", 2u);
+  put_texts(c, metadata);
+  return metadata;
+}
+
+}  // namespace
+
+void save_gguf(Context& ctx, const std::string& from, const std::string& to, const SaveGgufOptions& options) {
+  const ArchSpec spec = load_spec(from);
+  const std::unique_ptr<WeightSource> source = open_weight_source(from, spec);
+  check_weights(*source, spec);
+  const OrderedJson config = write_config(spec, DType::kF32);
+  const Conversion c{ctx, from, spec, arch_for(config, from), *source};
+  const std::vector<Item> items = items_of(c, options.type);
+  std::vector<PlannedGgufTensor> plan;
+  const bool factors = spec.rope_scaling.kind == RopeScaling::Kind::kLlama3;
+  if (factors) plan.push_back({kRopeFactors, GgmlType::kF32, {spec.rotary() / 2}});
+  for (const Item& item : items) plan.push_back(item.to);
+  GgufWriter writer(to, metadata_of(c, config, to, options.type), plan);
+  if (factors) {
+    const std::vector<float> numbers = rope_factors(spec);
+    writer.write(kRopeFactors, numbers.data(), int64_t(numbers.size()));
+  }
+  for (const Item& item : items) write_item(c, item, writer);
+  writer.finish(options.sync);
+}
+
+}  // namespace espalier
