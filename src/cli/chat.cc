@@ -18,6 +18,7 @@
 #include "engine/generator.h"
 #include "engine/turn_end.h"
 #include "formats/hf_folder.h"
+#include "models/gguf_tokenizer.h"
 #include "text/chat_template.h"
 
 namespace espalier {
@@ -32,7 +33,7 @@ struct Options {
   SamplerConfig sampler;
   bool render = false;
   void visit(Fields& f) {
-    f.field("model", model, "Hugging Face folder, run folder, or the id of a model in the cache");
+    f.field("model", model, "Hugging Face folder, run folder, .gguf, or the id of a model in the cache");
     f.field("system", system, "what the model is told before the conversation");
     f.field("chat_template", chat_template, "file with a Jinja template to use instead of the model's");
     f.field("max_tokens", max_tokens, "most tokens of one answer", 1);
@@ -49,14 +50,14 @@ constexpr const char* kHelp =
     "/quit        leave; so does the end of the input (Ctrl-D)\n"
     "Ctrl-C       stop the answer";
 
-ChatTemplate template_of(const Options& options, const std::string& folder) {
+ChatTemplate template_of(const Options& options, const std::string& model) {
   if (!options.chat_template.empty()) return open_chat_template(options.chat_template);
-  if (auto found = ChatTemplate::load(folder)) return *std::move(found);
+  if (auto found = load_chat_template(model)) return *std::move(found);
   throw error(Code::kUnsupported,
-              "chatting with {}: it has no chat template (chat_template.jinja, or \"chat_template\" in "
-              "tokenizer_config.json), so it was not trained to converse; continue a text with `espalier generate`, or "
-              "give a template with --chat-template",
-              folder);
+              "chatting with {}: it has no chat template (chat_template.jinja, \"chat_template\" in "
+              "tokenizer_config.json, or metadata 'tokenizer.chat_template'), so it was not trained to converse; "
+              "continue a text with `espalier generate`, or give a template with --chat-template",
+              model);
 }
 
 /// Lines of standard input, such that Ctrl-C at the prompt gives an empty line.
@@ -93,10 +94,9 @@ class LineReader {
 
 class Conversation {
  public:
-  Conversation(Terminal& terminal, const Options& options, const std::string& folder)
-      : terminal_(terminal), options_(options), chat_(template_of(options, folder)),
-        tokenizer_(Tokenizer::load(folder)), model_(open_model(terminal, folder, options.dtype)),
-        ends_(turn_end_ids(folder, tokenizer_, chat_)) {
+  Conversation(Terminal& terminal, const Options& options, const std::string& path)
+      : terminal_(terminal), options_(options), chat_(template_of(options, path)), tokenizer_(open_tokenizer(path)),
+        model_(open_model(terminal, path, options.dtype)), ends_(turn_end_ids(path, tokenizer_, chat_)) {
     reset();
   }
 
@@ -246,9 +246,9 @@ int run(Terminal& terminal, std::span<const std::string> args) {
     const std::string& file = options.chat_template.empty() ? options.model : options.chat_template;
     const bool is_file = file.ends_with(".jinja") || !options.chat_template.empty();
     return render_chats(terminal, is_file ? open_chat_template(file)
-                                          : template_of(options, find_model_folder(options.model)));
+                                          : template_of(options, find_model(options.model)));
   }
-  Conversation conversation(terminal, options, find_model_folder(options.model));
+  Conversation conversation(terminal, options, find_model(options.model));
   terminal.own_interrupts();
   return talk(terminal, conversation);
 }

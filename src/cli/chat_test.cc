@@ -72,6 +72,19 @@ TEST(Chat, DropsTheOldestTurnsWhereTheContextEnds) {
   EXPECT_EQ(too_long.status, code_info(Code::kUsage).exit_status);
 }
 
+TEST(Chat, AGgufConversesAsItsFolderDoes) {
+  const TinyChat model;
+  const std::string file = model.folder / "m.gguf";
+  ASSERT_EQ(run_program({"convert", model.path(), file}).status, 0);
+  const std::vector<std::string> flags = {"--max-tokens", "8", "--temperature", "0"};
+  std::vector<std::string> args = {"chat", file};
+  args.insert(args.end(), flags.begin(), flags.end());
+  const ProgramResult r = run_program(args, "Hello\n");
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_FALSE(r.out.empty());
+  EXPECT_EQ(r.out, model.talk("Hello\n", flags).out);
+}
+
 TEST(Chat, SaysWhatIsMissing) {
   const TinyModel plain;
   const ProgramResult none = run_program({"chat", plain.path()}, "Hi\n");

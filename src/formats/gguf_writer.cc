@@ -59,9 +59,8 @@ GgufWriter::GgufWriter(std::string path, const GgufMetadataBuilder& metadata, st
 }
 
 GgufWriter::~GgufWriter() {
-  if (!file_) return;
   file_.reset();
-  ::unlink(temporary_.c_str());
+  if (!published_) ::unlink(temporary_.c_str());
 }
 
 /// Steps over the tensor that is written whole, and over those without elements behind it.
@@ -98,15 +97,19 @@ void GgufWriter::write(std::string_view name, const float* numbers, int64_t coun
   }
 }
 
-void GgufWriter::finish(bool sync) {
+void GgufWriter::close(bool sync) {
   skip_complete();
   ESP_CHECK(next_ == plan_.size(), "finishing {} before tensor '{}' is written", path_, plan_[next_].name);
   file_->close(sync);
+  synced_ = sync;
+}
+
+void GgufWriter::publish() {
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
     throw errno_error("renaming " + temporary_ + " to " + path_);
-  file_.reset();
+  published_ = true;
   const std::string folder = std::filesystem::path(path_).parent_path();
-  if (sync) sync_folder(folder.empty() ? "." : folder);
+  if (synced_) sync_folder(folder.empty() ? "." : folder);
 }
 
 }  // namespace espalier

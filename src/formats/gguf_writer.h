@@ -29,7 +29,7 @@ class GgufWriter {
   /// Creates PATH.tmp and writes the header: version 3, aligned to 32. Names in the plan are unique, ranks at most 4.
   /// Throws Error kIo, kNoSpace.
   GgufWriter(std::string path, const GgufMetadataBuilder& metadata, std::vector<PlannedGgufTensor> plan);
-  /// Removes the temporary file where finish() was not reached.
+  /// Removes the temporary file where it did not get its name.
   ~GgufWriter();
   GgufWriter(GgufWriter&&) = delete;
 
@@ -38,14 +38,22 @@ class GgufWriter {
   void write(std::string_view name, const float* numbers, int64_t count);
   /// The same from blocks as they are.
   void write_blocks(std::string_view name, const void* data, uint64_t bytes);
-  /// After the last tensor: closes, syncs where `sync`, and gives the file its name.
-  void finish(bool sync = true);
+  /// After the last tensor: closes the file, syncs where `sync`, and gives it its name.
+  void finish(bool sync = true) {
+    close(sync);
+    publish();
+  }
+  /// The two halves of finish(), for who wants to look at temporary() in between.
+  void close(bool sync = true);
+  void publish();
+  const std::string& temporary() const { return temporary_; }
 
  private:
   void skip_complete();
   std::string path_, temporary_;
   std::vector<PlannedGgufTensor> plan_;
   std::unique_ptr<FileWriter> file_;
+  bool synced_ = false, published_ = false;
   size_t next_ = 0;       // of plan_
   uint64_t written_ = 0;  // of that tensor
 };

@@ -26,6 +26,7 @@ constexpr Key kLlamaKeys[] = {
     {"attention.layer_norm_rms_epsilon", "rms_norm_eps", Key::kNumber},
     {"rope.freq_base", "rope_theta", Key::kNumber, false},
     {"attention.sliding_window", "sliding_window", Key::kInteger, false},
+    {"rope.freq_base_swa", "rope_local_base_freq", Key::kNumber, false},           // Gemma 3
     {"attn_logit_softcapping", "attn_logit_softcapping", Key::kNumber, false},     // Gemma 2
     {"final_logit_softcapping", "final_logit_softcapping", Key::kNumber, false},   // Gemma 2
     {"attention.scale", "attention_multiplier", Key::kNumber, false},              // Granite, and the next three
@@ -190,8 +191,7 @@ void complete_gemma2(const GgufFile& file, Json& config) { complete_gemma(file, 
 void complete_gemma3(const GgufFile& file, Json& config) {
   complete_gemma(file, config, 62);
   read_rope(file, config);
-  const std::string key = prefix_of(file) + "rope.freq_base_swa";
-  config["rope_local_base_freq"] = file.metadata().number(key).value_or(10000.0);
+  config.emplace("rope_local_base_freq", 10000.0);
   config["sliding_window_pattern"] = 6;
 }
 

@@ -36,6 +36,25 @@ std::optional<std::string> gguf_chat_template(const GgufFile& file) {
   return text ? std::optional(std::string(*text)) : std::nullopt;
 }
 
+std::optional<ChatTemplate> load_chat_template(const std::string& path) {
+  if (!is_gguf(path)) return ChatTemplate::load(path);
+  const GgufFile file = GgufFile::open(path);
+  const std::optional<std::string> source = gguf_chat_template(file);
+  if (!source) return std::nullopt;
+  const GgufMetadata& m = file.metadata();
+  const auto tokens = m.texts("tokenizer.ggml.tokens");
+  SpecialTokens special;
+  for (const auto& [name, key] : {std::pair{"bos_token", "tokenizer.ggml.bos_token_id"},
+                                  std::pair{"eos_token", "tokenizer.ggml.eos_token_id"},
+                                  std::pair{"unk_token", "tokenizer.ggml.unknown_token_id"},
+                                  std::pair{"pad_token", "tokenizer.ggml.padding_token_id"}}) {
+    const std::optional<int64_t> id = m.integer(key);
+    if (id && tokens && *id >= 0 && size_t(*id) < tokens->size())
+      special.emplace_back(name, (*tokens)[size_t(*id)]);
+  }
+  return ChatTemplate::parse(*source, "the chat template of " + path, std::move(special));
+}
+
 void put_tokenizer(const Tokenizer& tokenizer, int64_t vocab_size, const std::string& path,
                    GgufMetadataBuilder& metadata) {
   const GgufVocabulary v = vocabulary_of(tokenizer, vocab_size, path);

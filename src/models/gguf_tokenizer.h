@@ -4,6 +4,7 @@
 #include <string>
 
 #include "formats/gguf.h"
+#include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace espalier {
@@ -16,6 +17,9 @@ Tokenizer load_tokenizer(const std::string& path);
 
 /// Metadata tokenizer.chat_template.
 std::optional<std::string> gguf_chat_template(const GgufFile& file);
+
+/// The chat template of a model: a .gguf's own, or as ChatTemplate::load. Nothing where it has none.
+std::optional<ChatTemplate> load_chat_template(const std::string& path);
 
 /// Puts the tokenizer of `path` into the metadata of a model with `vocab_size` rows. Throws as vocabulary_of.
 void put_tokenizer(const Tokenizer& tokenizer, int64_t vocab_size, const std::string& path,

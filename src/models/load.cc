@@ -30,7 +30,9 @@ std::string name_in(const WeightSource& source, const std::string& name) {
 }
 
 Part find_part(const WeightSource& source, const TensorPart& part, const Shape& whole) {
-  Part p{name_in(source, part.name), part.row, part.rows, part.transposed && !source.transposes_conv1d(), part.their_row};
+  Part p{name_in(source, part.name), part.row, part.rows};
+  p.transposed = part.transposed && !source.transposes_conv1d();
+  p.their_row = part.their_row;
   const int64_t cols = whole.rank() == 2 ? whole[1] : 1;
   if (p.rows == 0) p.rows = whole[0];
   const Shape* shape = source.shape(p.name);

@@ -180,6 +180,28 @@ GgufMetadataBuilder metadata_of(const Conversion& c, const OrderedJson& config, 
   return metadata;
 }
 
+/// The first field in which two configurations differ, with both values.
+std::string difference(const OrderedJson& written, const OrderedJson& read) {
+  for (const auto& [key, value] : written.items()) {
+    const auto other = read.find(key);
+    if (other == read.end() || *other != value)
+      return fmt::format("'{}' is {}, and would be read as {}", key, value.dump(),
+                         other == read.end() ? "nothing" : other->dump());
+  }
+  return "its configuration would be read as another";
+}
+
+/// GGUF leaves to each program what it has no key for (which layers have a window, what scales the scores), so the
+/// file is read back before it gets its name.
+void check_reads_back(const Conversion& c, const std::string& written) {
+  ArchSpec read = load_spec(written);
+  read.bos = c.spec.bos;  // the tokenizer's, which may know better than config.json
+  read.eos = c.spec.eos;
+  if (read == c.spec) return;
+  throw error(Code::kUnsupported, "converting {}: GGUF cannot say its {}. Keep it in the Hugging Face format", c.from,
+              difference(write_config(c.spec, DType::kF32), write_config(read, DType::kF32)));
+}
+
 }  // namespace
 
 void save_gguf(Context& ctx, const std::string& from, const std::string& to, const SaveGgufOptions& options) {
@@ -199,7 +221,9 @@ void save_gguf(Context& ctx, const std::string& from, const std::string& to, con
     writer.write(kRopeFactors, numbers.data(), int64_t(numbers.size()));
   }
   for (const Item& item : items) write_item(c, item, writer);
-  writer.finish(options.sync);
+  writer.close(options.sync);
+  check_reads_back(c, writer.temporary());
+  writer.publish();
 }
 
 }  // namespace espalier
