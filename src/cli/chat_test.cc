@@ -76,13 +76,10 @@ TEST(Chat, AGgufConversesAsItsFolderDoes) {
   const TinyChat model;
   const std::string file = model.folder / "m.gguf";
   ASSERT_EQ(run_program({"convert", model.path(), file}).status, 0);
-  const std::vector<std::string> flags = {"--max-tokens", "8", "--temperature", "0"};
-  std::vector<std::string> args = {"chat", file};
-  args.insert(args.end(), flags.begin(), flags.end());
-  const ProgramResult r = run_program(args, "Hello\n");
+  const ProgramResult r = run_program({"chat", file, "--max-tokens", "8", "--temperature", "0"}, "Hello\n");
   EXPECT_EQ(r.status, 0) << r.err;
   EXPECT_FALSE(r.out.empty());
-  EXPECT_EQ(r.out, model.talk("Hello\n", flags).out);
+  EXPECT_EQ(r.out, model.talk("Hello\n", {"--temperature", "0"}).out);
 }
 
 TEST(Chat, SaysWhatIsMissing) {
