@@ -9,7 +9,8 @@
 
     --espalier build/release/espalier  --strings 5000  --seed 1
 
-Needs the packages gguf and numpy, for `tokens` and `logits` transformers and torch too. Exits with 1 at a difference.
+Needs the packages gguf and numpy, for `tokens` and `logits` transformers,
+torch and accelerate too. Exits with 1 at a difference.
 """
 import argparse
 import json
@@ -75,6 +76,13 @@ def check_tokens(espalier, path, options):
     return f"{wrong} strings differ" if wrong else None
 
 
+def bos_of(path):
+    from gguf import GGUFReader
+    fields = GGUFReader(path).fields
+    adds = fields.get("tokenizer.ggml.add_bos_token")
+    return fields["tokenizer.ggml.bos_token_id"].contents() if adds and adds.contents() else None
+
+
 def check_logits(espalier, path, options):
     import torch
     from transformers import AutoModelForCausalLM
@@ -89,6 +97,8 @@ def check_logits(espalier, path, options):
         ours = [json.loads(line) for line in lines]
         ids = json.loads(run(espalier, "tokenize", path, stdin=json.dumps(text) + "\n"))
     chunks = torch.tensor(ids[: len(ids) // 128 * 128]).reshape(-1, 128)
+    if bos_of(path) is not None:
+        chunks[:, 0] = bos_of(path)
     with torch.no_grad():
         logs = torch.log_softmax(model(input_ids=chunks).logits.double(), -1)
     nll = -logs[:, :-1].gather(-1, chunks[:, 1:, None])[..., 0]

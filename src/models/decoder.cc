@@ -72,7 +72,9 @@ void Decoder::add_param(const WeightInfo& info, bool train) {
             : info.name.ends_with("out.weight") || info.name.ends_with("down.weight") ? Split::kColumns
                                                                                        : Split::kNone;
   const Shape shape = info.rows > 0 ? Shape{info.rows, info.cols} : Shape{info.cols};
-  const bool copied = multiplied && dtype_ != DType::kF32;
+  // The table is large: a model that is only run holds it in the compute dtype even where nothing multiplies by it.
+  const bool table = info.name == "embedding.weight" && !train;
+  const bool copied = (multiplied || table) && dtype_ != DType::kF32;
   if (train || !copied) p.master = Tensor(DType::kF32, shape);
   if (copied) p.compute_copy = Tensor(dtype_, shape);
   if (train) p.grad = Tensor(DType::kF32, shape);

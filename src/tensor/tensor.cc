@@ -32,14 +32,37 @@ std::string Shape::text() const {
   return text + "]";
 }
 
+namespace {
+
+[[noreturn]] void throw_no_memory(size_t bytes) {
+  throw error(Code::kNoSpace, "allocating {} bytes of memory: none left; use a smaller model or batch", bytes);
+}
+
+constexpr size_t kHugePage = size_t{2} << 20;
+
+size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+/// Pages of the system's, which are zero when they are first touched: by the threads that fill them, and not by the one
+/// that asks. On a machine whose memory must first be found, that is most of the time that loading a model takes.
+std::shared_ptr<void> map_huge_pages(size_t bytes) {
+  const size_t rounded = round_up(bytes, kHugePage), reserved = rounded + kHugePage;
+  void* mapped = ::mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) throw_no_memory(bytes);
+  const size_t before = round_up(reinterpret_cast<uintptr_t>(mapped), kHugePage) - reinterpret_cast<uintptr_t>(mapped);
+  char* p = static_cast<char*>(mapped) + before;
+  if (before > 0) ::munmap(mapped, before);
+  if (before < kHugePage) ::munmap(p + rounded, kHugePage - before);
+  ::madvise(p, rounded, MADV_HUGEPAGE);
+  return {p, [rounded](void* q) { ::munmap(q, rounded); }};
+}
+
+}  // namespace
+
 std::shared_ptr<void> allocate_aligned(size_t bytes) {
-  constexpr size_t kHuge = size_t{2} << 20;
-  const bool huge = bytes >= 2 * kHuge;
-  const size_t alignment = huge ? kHuge : 64;
-  const size_t rounded = std::max(alignment, (bytes + alignment - 1) / alignment * alignment);
-  void* p = std::aligned_alloc(alignment, rounded);
-  if (!p) throw error(Code::kNoSpace, "allocating {} bytes of memory: none left; use a smaller model or batch", bytes);
-  if (huge) ::madvise(p, rounded, MADV_HUGEPAGE);
+  if (bytes >= 2 * kHugePage) return map_huge_pages(bytes);
+  const size_t rounded = std::max(size_t{64}, round_up(bytes, 64));
+  void* p = std::aligned_alloc(64, rounded);
+  if (!p) throw_no_memory(bytes);
   std::memset(p, 0, rounded);
   return {p, std::free};
 }
