@@ -185,7 +185,7 @@ void Generator::accept(Sequence& s, int32_t id) {
 std::optional<FinishReason> Generator::ending(const Sequence& s, int32_t id) const {
   const auto& ids = s.request.stop_ids;
   if (std::find(ids.begin(), ids.end(), id) != ids.end()) return FinishReason::kStop;
-  const bool eos = id == model_.spec().eos || (tokenizer_ && id == tokenizer_->eos());
+  const bool eos = model_.spec().ends_text(id) || (tokenizer_ && id == tokenizer_->eos());
   if (eos && !s.request.ignore_eos) return FinishReason::kEos;
   if (int64_t(s.result.ids.size()) >= s.request.max_tokens) return FinishReason::kLength;
   if (int64_t(s.tokens.size()) >= model_.spec().positions) return FinishReason::kContext;

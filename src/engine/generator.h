@@ -25,7 +25,7 @@ namespace espalier {
 
 enum class FinishReason {
   kStop,       ///< a stop string or a stop id
-  kEos,        ///< the model's end-of-sequence token
+  kEos,        ///< one of the ids that end the model's texts
   kLength,     ///< max_tokens
   kContext,    ///< prompt and text fill the model's context
   kCancelled,  ///< the callback returned false

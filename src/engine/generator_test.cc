@@ -240,6 +240,10 @@ TEST(Generator, TheModelsEosEndsAText) {
   Decoder ending(spec, one_process_mesh(), DType::kF32, false);
   EXPECT_EQ(alone(ctx, ending, r).result.finish_reason, FinishReason::kEos);
   EXPECT_EQ(alone(ctx, ending, r).result.ids, std::vector<int32_t>{0});
+  spec.eos = 2;
+  spec.more_eos = {3, 0};
+  Decoder several(spec, one_process_mesh(), DType::kF32, false);
+  EXPECT_EQ(alone(ctx, several, r).result.ids, std::vector<int32_t>{0}) << "any of several ends it";
   r.ignore_eos = true;
   EXPECT_EQ(alone(ctx, ending, r).result.ids, (std::vector<int32_t>{0, 0, 0, 0}));
 }

@@ -1,5 +1,6 @@
 // ArchSpec: what a decoder is made of. One decoder reads it; a model family is a row of the registry that fills it.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -67,6 +68,7 @@ struct ArchSpec {
   bool shared_norm = true;      ///< of a parallel block: one norm for both (MegaScale) or one each (GPT-NeoX)
 
   std::optional<int64_t> bos, eos, pad;
+  std::vector<int64_t> more_eos;  ///< what ends a text beside eos (Llama 3's <|eot_id|>, Gemma's <end_of_turn>)
 
   bool operator==(const ArchSpec&) const = default;
 
@@ -83,6 +85,9 @@ struct ArchSpec {
     return !full_attention.empty() && full_attention[size_t(layer)] ? 0 : window;
   }
   bool turns(int64_t layer) const { return rotary() > 0 && (no_rope.empty() || !no_rope[size_t(layer)]); }
+  bool ends_text(int64_t id) const {
+    return id == eos || std::find(more_eos.begin(), more_eos.end(), id) != more_eos.end();
+  }
   bool has_ffn_norm() const { return pre_norm && !(parallel_block && shared_norm); }
 };
 

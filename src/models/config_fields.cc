@@ -242,6 +242,37 @@ void write_windows(const ArchSpec& s, OrderedJson& config) {
   config["layer_types"] = types;
 }
 
+void read_eos(const Json& config, ArchSpec& s, const std::string& what) {
+  const auto found = config.find("eos_token_id");
+  if (found == config.end()) return;
+  s.eos = std::nullopt;
+  s.more_eos.clear();
+  if (found->is_null()) return;
+  constexpr size_t kMost = 1024;
+  if (found->size() > kMost)
+    throw error(Code::kBadData, "{}: \"eos_token_id\" lists {} ids; expected at most {}", what, found->size(), kMost);
+  for (const Json& id : found->is_array() ? *found : Json::array({*found})) {
+    if (!id.is_number_integer())
+      throw error(Code::kBadData, "{}: \"eos_token_id\" is {}; expected an id or a list of ids", what,
+                  found->dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60));
+    const int64_t value = id.get<int64_t>();
+    if (value < 0 || s.ends_text(value)) continue;
+    if (s.eos)
+      s.more_eos.push_back(value);
+    else
+      s.eos = value;
+  }
+}
+
+void write_eos(const ArchSpec& s, OrderedJson& config) {
+  if (!s.eos) return;
+  config["eos_token_id"] = *s.eos;
+  if (s.more_eos.empty()) return;
+  OrderedJson list = OrderedJson::array({*s.eos});
+  for (const int64_t id : s.more_eos) list.push_back(id);
+  config["eos_token_id"] = list;
+}
+
 void refuse_true(const Json& config, const std::string& what, std::initializer_list<const char*> keys) {
   for (const char* key : keys)
     if (json_get_or<bool>(config, key, false, what))

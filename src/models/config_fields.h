@@ -46,6 +46,12 @@ void read_windows(const Json& config, ArchSpec& spec, const std::string& what,
                   FunctionRef<bool(int64_t)> is_windowed);
 void write_windows(const ArchSpec& spec, OrderedJson& config);
 
+/// "eos_token_id": one id, a list of them, or null; in config.json or in generation_config.json. Ids below 0, which
+/// some files write for none, are left out. The spec keeps its own where the field is missing.
+void read_eos(const Json& config, ArchSpec& spec, const std::string& what);
+/// One id as a number, several as a list.
+void write_eos(const ArchSpec& spec, OrderedJson& config);
+
 /// Error kUnsupported where one of these fields is true: the family's weights have no place for what it asks.
 void refuse_true(const Json& config, const std::string& what, std::initializer_list<const char*> keys);
 /// Error kUnsupported for fields that change what any model computes and that no family here has (experts, encoders,

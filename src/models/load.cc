@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "formats/gguf.h"
+#include "models/config_fields.h"
 #include "models/gguf_arch.h"
 #include "models/registry.h"
 #include "models/weight_source.h"
@@ -73,6 +75,17 @@ std::vector<Part> parts_of(const WeightSource& source, const ArchSpec& spec, con
   return parts;
 }
 
+// The ends of a turn and of a message are ends of a text too, as in llama.cpp.
+ArchSpec gguf_spec(const GgufFile& file) {
+  Json config = gguf_config(file);
+  Json ends = Json::array();
+  if (config.contains("eos_token_id")) ends.push_back(config["eos_token_id"]);
+  for (const char* key : {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
+    if (const auto id = file.metadata().integer(key)) ends.push_back(*id);
+  if (!ends.empty()) config["eos_token_id"] = ends;
+  return read_config(config, file.path());
+}
+
 void fill(Context& ctx, Decoder& model, const WeightSource& source) {
   for (Param& p : model.params()) {
     const bool vector = p.shape().rank() == 1;
@@ -86,9 +99,14 @@ void fill(Context& ctx, Decoder& model, const WeightSource& source) {
 }  // namespace
 
 ArchSpec load_spec(const std::string& path) {
-  if (is_gguf(path)) return read_config(gguf_config(GgufFile::open(path)), path);
-  const std::string file = path + "/config.json";
-  return read_config(read_json_file(file, size_t{16} << 20), file);
+  constexpr size_t kMaxBytes = size_t{16} << 20;
+  if (is_gguf(path)) return gguf_spec(GgufFile::open(path));
+  const std::string file = path + "/config.json", generation = path + "/generation_config.json";
+  ArchSpec spec = read_config(read_json_file(file, kMaxBytes), file);
+  if (!is_file(generation)) return spec;
+  const Json settings = read_json_file(generation, kMaxBytes);
+  if (settings.is_object()) read_eos(settings, spec, generation);
+  return spec;
 }
 
 void check_weights(const WeightSource& source, const ArchSpec& spec) {

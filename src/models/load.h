@@ -15,8 +15,8 @@ struct LoadOptions {
   bool train = false;
 };
 
-/// The architecture of the model at `path`, a Hugging Face folder or a .gguf. Throws as read_config, gguf_config and
-/// the file readers do.
+/// The architecture of the model at `path`, a Hugging Face folder or a .gguf. Where the folder's generation_config.json
+/// says what ends a text, that counts, as in transformers. Throws as read_config, gguf_config and the file readers do.
 ArchSpec load_spec(const std::string& path);
 
 /// Reads a whole model. Tensors may be f32, bf16 or f16; in a GGUF of any type of formats/gguf_blocks.h. Throws Error

@@ -8,11 +8,14 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "formats/gguf.h"
+#include "formats/gguf_writer.h"
 #include "formats/safetensors_writer.h"
 #include "formats/test_folder.h"
 #include "models/golden_model.h"
 #include "models/init.h"
 #include "models/save.h"
+#include "models/save_gguf.h"
 
 namespace espalier {
 namespace {
@@ -221,13 +224,71 @@ TEST(Load, ForeignHabitsAreUnderstood) {
   }
 }
 
+// As transformers: generation_config.json counts, where it says anything; and what is written says the same.
+TEST(Load, GenerationSettingsSayWhatEndsAText) {
+  TestFolder folder;
+  fs::copy(golden_folder("llama3"), folder / "m");  // its own is 2
+  const auto ends = [&](const std::string& settings) {
+    write_file_atomic(folder / "m/generation_config.json", settings);
+    const ArchSpec spec = load_spec(folder / "m");
+    std::vector<int64_t> ids;
+    if (spec.eos) ids.push_back(*spec.eos);
+    ids.insert(ids.end(), spec.more_eos.begin(), spec.more_eos.end());
+    return ids;
+  };
+  using Ids = std::vector<int64_t>;
+  EXPECT_EQ(ends(R"({"do_sample": true})"), Ids{2});
+  EXPECT_EQ(ends(R"({"eos_token_id": [9, 2]})"), (Ids{9, 2}));
+  EXPECT_EQ(ends(R"({"eos_token_id": 7})"), Ids{7});
+  EXPECT_EQ(ends(R"({"eos_token_id": null})"), Ids{});
+  EXPECT_EQ(ends("[]"), Ids{2});
+  expect_error(Code::kBadData, "generation_config.json: \"eos_token_id\" is \"</s>\"",
+               [&] { ends(R"({"eos_token_id": "</s>"})"); });
+
+  ends(R"({"eos_token_id": [9, 2]})");
+  Machine m;
+  save_model(m.ctx, *load_model(m.ctx, one_process_mesh(), folder / "m", {}), folder / "again", {.sync = false});
+  EXPECT_EQ(read_json_file(folder / "again/config.json").at("eos_token_id"), Json({9, 2}));
+}
+
+TEST(Load, TheEndOfATurnInAGgufEndsAText) {
+  Machine m;
+  TestFolder folder;
+  save_gguf(m.ctx, golden_folder("llama3"), folder / "m.gguf", {.sync = false});
+  const GgufFile file = GgufFile::open(folder / "m.gguf");
+  GgufMetadataBuilder metadata;
+  for (const std::string_view key : file.metadata().keys()) metadata.put(key, *file.metadata().find(key));
+  metadata.put("tokenizer.ggml.eot_token_id", uint32_t{9});
+  metadata.put("tokenizer.ggml.eom_token_id", uint32_t{2});  // the model's own eos
+  std::vector<PlannedGgufTensor> plan;
+  for (const GgufTensor& tensor : file.tensors()) plan.push_back({std::string(tensor.name), tensor.type, tensor.shape});
+  GgufWriter writer(folder / "ends.gguf", metadata, plan);
+  for (const GgufTensor& tensor : file.tensors())
+    writer.write_blocks(tensor.name, file.data(tensor).data(), file.data(tensor).size());
+  writer.finish(false);
+  const ArchSpec spec = load_spec(folder / "ends.gguf");
+  EXPECT_EQ(spec.eos, 2);
+  EXPECT_EQ(spec.more_eos, std::vector<int64_t>{9});
+}
+
+TEST(Load, SeveralEndsOfATextSurviveAGguf) {
+  Machine m;
+  TestFolder folder;
+  fs::copy(golden_folder("llama3"), folder / "m");
+  write_file_atomic(folder / "m/generation_config.json", R"({"eos_token_id": [9, 2, 5]})");
+  save_gguf(m.ctx, folder / "m", folder / "m.gguf", {.sync = false});
+  const ArchSpec spec = load_spec(folder / "m.gguf");
+  EXPECT_EQ(spec.eos, 9);
+  EXPECT_EQ(spec.more_eos, (std::vector<int64_t>{2, 5}));
+}
+
 TEST(Load, PicklesAreRefusedWithTheWayOut) {
   TestFolder folder;
   Altered a("llama2");
   write_file_atomic(folder / "config.json", a.config.dump());
-  write_file_atomic(folder / "pytorch_model.bin", "\x80\x02");
+  write_file_atomic(folder / "pytorch_model.bin", "not read");
   Machine m;
-  expect_error(Code::kUnsupported, "pickles", [&] { load_model(m.ctx, one_process_mesh(), folder.path(), {}); });
+  expect_error(Code::kUnsupported, "PyTorch pickle", [&] { load_model(m.ctx, one_process_mesh(), folder.path(), {}); });
 }
 
 TEST(Load, WeightsInBf16AreTheRoundedOnes) {

@@ -28,12 +28,10 @@ constexpr std::string_view kMixtures[] = {
 constexpr std::string_view kWithImages[] = {"gemma3", "mllama", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "mistral3",
                                             "llava", "idefics3", "smolvlm", "paligemma"};
 
-// One id, or the first of several.
 std::optional<int64_t> token_id(const Json& config, const char* key) {
-  auto found = config.find(key);
-  if (found == config.end()) return std::nullopt;
-  const Json& id = found->is_array() && !found->empty() ? found->front() : *found;
-  return id.is_number_integer() ? std::optional(id.get<int64_t>()) : std::nullopt;
+  const auto found = config.find(key);
+  if (found == config.end() || !found->is_number_integer()) return std::nullopt;
+  return found->get<int64_t>();
 }
 
 }  // namespace
@@ -69,7 +67,7 @@ ArchSpec read_config(const Json& config, const std::string& what) {
     spec.window = json_get_or<int64_t>(config, "sliding_window", 0, what);
   }
   spec.bos = token_id(config, "bos_token_id");
-  spec.eos = token_id(config, "eos_token_id");
+  read_eos(config, spec, what);
   spec.pad = token_id(config, "pad_token_id");
   validate(spec, what);
   return spec;
@@ -89,7 +87,7 @@ OrderedJson config_as(const Family& f, const ArchSpec& spec, DType dtype, bool o
     config["sliding_window"] = spec.window;
   }
   if (spec.bos) config["bos_token_id"] = *spec.bos;
-  if (spec.eos) config["eos_token_id"] = *spec.eos;
+  write_eos(spec, config);
   // Where it is missing some of transformers' types take one that the vocabulary may not have.
   config["pad_token_id"] = spec.pad ? OrderedJson(*spec.pad) : OrderedJson(nullptr);
   config["use_cache"] = true;

@@ -79,12 +79,29 @@ TEST(Registry, RopeScalingsAreReadInTheOldAndTheNewPlace) {
   EXPECT_EQ(read_config(config, "config").rope_scaling.kind, RopeScaling::Kind::kNone);
 }
 
-TEST(Registry, OfSeveralEndTokensTheFirstIsTheModels) {
+TEST(Registry, SeveralEndTokensAreReadAndWrittenInEveryFamily) {
+  for (const std::string& name : golden_names()) {
+    Json config = golden_config(name);
+    config["eos_token_id"] = {7, 8, 7, -1, 3};  // a repeated one counts once, one below 0 is none
+    const ArchSpec spec = read_config(config, name);
+    EXPECT_EQ(spec.eos, 7) << name;
+    EXPECT_EQ(spec.more_eos, (std::vector<int64_t>{8, 3})) << name;
+    for (const int64_t id : {7, 8, 3}) EXPECT_TRUE(spec.ends_text(id)) << name;
+    for (const int64_t id : {-1, 0, 2}) EXPECT_FALSE(spec.ends_text(id)) << name;
+    EXPECT_EQ(write_config(spec, DType::kF32).at("eos_token_id"), OrderedJson({7, 8, 3})) << name;
+    EXPECT_TRUE(round_trip(spec) == spec) << name;
+  }
+}
+
+TEST(Registry, EndTokensMayBeOneOrNone) {
   Json config = golden_config("llama2");
-  config["eos_token_id"] = {7, 8};
-  EXPECT_EQ(read_config(config, "config").eos, 7);
-  config["eos_token_id"] = nullptr;
-  EXPECT_EQ(read_config(config, "config").eos, std::nullopt);
+  config["eos_token_id"] = {7};
+  EXPECT_EQ(write_config(read_config(config, "config"), DType::kF32).at("eos_token_id"), 7);
+  for (const Json& none : {Json(nullptr), Json(-1), Json::array()}) {
+    config["eos_token_id"] = none;
+    EXPECT_EQ(read_config(config, "config").eos, std::nullopt) << none;
+    EXPECT_FALSE(read_config(config, "config").ends_text(0));
+  }
 }
 
 struct BadConfig {
@@ -123,6 +140,10 @@ TEST(Registry, WhatWeCannotRunIsNamed) {
        {{"rope_type", "llama3"}, {"factor", 8}, {"low_freq_factor", 4}, {"high_freq_factor", 4},
         {"original_max_position_embeddings", 16}},
        Code::kBadData, "low_freq_factor < high_freq_factor"},
+      {"llama2", "eos_token_id", "</s>", Code::kBadData, "\"eos_token_id\" is \"</s>\"; expected an id or a list"},
+      {"llama2", "eos_token_id", {2, {3}}, Code::kBadData, "\"eos_token_id\" is [2,[3]]"},
+      {"llama2", "eos_token_id", {{"id", 2}}, Code::kBadData, "expected an id or a list of ids"},
+      {"llama2", "eos_token_id", Json(std::vector<int>(5000, 1)), Code::kBadData, "lists 5000 ids"},
       {"mistral", "sliding_window", -7, Code::kBadData, "sliding window is -7"},
       {"gpt2", "n_head", 5, Code::kBadData, "n_embd 24 is not a multiple of n_head 5"},
   };

@@ -143,6 +143,15 @@ std::optional<std::string> chat_template_of(const std::string& folder) {
   return found != config.end() && found->is_string() ? std::optional(found->get<std::string>()) : std::nullopt;
 }
 
+/// What ends a text beside `eos`: GGUF has keys for two more ids, which every program takes so.
+void put_more_ends(const ArchSpec& spec, std::optional<int64_t> eos, GgufMetadataBuilder& metadata) {
+  std::vector<int64_t> ends = spec.more_eos;
+  if (spec.eos) ends.insert(ends.begin(), *spec.eos);
+  if (eos) std::erase(ends, *eos);
+  constexpr const char* kKeys[] = {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
+  for (size_t i = 0; i < std::min(ends.size(), std::size(kKeys)); ++i) metadata.put(kKeys[i], uint32_t(ends[i]));
+}
+
 void put_texts(const Conversion& c, GgufMetadataBuilder& metadata) {
   if (is_gguf(c.from)) {
     const GgufFile file = GgufFile::open(c.from);
@@ -153,9 +162,11 @@ void put_texts(const Conversion& c, GgufMetadataBuilder& metadata) {
   if (!is_file(c.from + "/tokenizer.json")) {
     if (c.spec.bos) metadata.put("tokenizer.ggml.bos_token_id", uint32_t(*c.spec.bos));
     if (c.spec.eos) metadata.put("tokenizer.ggml.eos_token_id", uint32_t(*c.spec.eos));
-    return;
+    return put_more_ends(c.spec, c.spec.eos, metadata);
   }
-  put_tokenizer(Tokenizer::load(c.from), c.spec.vocab, c.from, metadata);
+  const Tokenizer tokenizer = Tokenizer::load(c.from);
+  put_tokenizer(tokenizer, c.spec.vocab, c.from, metadata);
+  put_more_ends(c.spec, tokenizer.eos(), metadata);
   if (const auto text = chat_template_of(c.from)) metadata.put("tokenizer.chat_template", *text);
 }
 
@@ -197,6 +208,7 @@ void check_reads_back(const Conversion& c, const std::string& written) {
   ArchSpec read = load_spec(written);
   read.bos = c.spec.bos;  // the tokenizer's, which may know better than config.json
   read.eos = c.spec.eos;
+  read.more_eos = c.spec.more_eos;
   if (read == c.spec) return;
   throw error(Code::kUnsupported, "converting {}: GGUF cannot say its {}. Keep it in the Hugging Face format", c.from,
               difference(write_config(c.spec, DType::kF32), write_config(read, DType::kF32)));
