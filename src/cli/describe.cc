@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "formats/gguf.h"
 #include "formats/hf_folder.h"
+#include "formats/pickle.h"
 #include "formats/token_shards.h"
 
 namespace espalier {
@@ -80,6 +81,7 @@ std::span<const FileKind> file_kinds() { return kKinds; }
 
 OrderedJson describe(Terminal& terminal, const std::string& given, const DescribeOptions& options) {
   const std::string path = path_exists(given) ? given : find_model(given);
+  if (is_pickle(path)) throw pickle_refusal(path);
   for (const FileKind& kind : kKinds) {
     if (!kind.matches(path)) continue;
     OrderedJson object = {{"kind", kind.name}, {"path", path}};

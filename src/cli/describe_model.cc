@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "cli/describe.h"
 #include "formats/hf_folder.h"
+#include "formats/pickle.h"
 #include "models/load.h"
 #include "models/registry.h"
 #include "text/tokenizer.h"
@@ -63,6 +64,10 @@ OrderedJson summary_of(const ArchSpec& s) {
                         {"vocab", s.vocab},
                         {"positions", s.positions},
                         {"tied_head", s.tied_head}};
+  if (!s.more_eos.empty()) {
+    object["eos_ids"] = {*s.eos};
+    for (const int64_t id : s.more_eos) object["eos_ids"].push_back(id);
+  }
   if (s.rope_theta > 0) object["rope_theta"] = s.rope_theta;
   if (s.rotary_size > 0) object["rotary_size"] = s.rotary_size;
   if (s.local_rope_theta > 0) object["local_rope_theta"] = s.local_rope_theta;
@@ -120,7 +125,10 @@ OrderedJson describe_model(Terminal& terminal, const std::string& folder, const 
   }
   if (path_exists(folder + "/tokenizer.json")) object["tokenizer"] = summary_of(Tokenizer::load(folder));
   const bool one_file = path_exists(folder + "/model.safetensors");
-  if (!one_file && !path_exists(folder + "/model.safetensors.index.json")) return object;
+  if (!one_file && !path_exists(folder + "/model.safetensors.index.json")) {
+    if (const auto pickle = pickle_in(folder)) object["cannot_run"] = pickle_refusal(*pickle).what();
+    return object;
+  }
   object.update(summary_of(open_weights(folder)));
   if (options.verify && !object.contains("cannot_run")) {  // names, shapes, and that every number is finite
     load_model(terminal.context(), one_process_mesh(), folder, {});

@@ -10,6 +10,7 @@
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "formats/hf_folder.h"
+#include "formats/pickle.h"
 #include "models/diff.h"
 #include "report/table.h"
 
@@ -31,6 +32,7 @@ struct Options {
 };
 
 SafetensorsFolder open_tensors(const std::string& path) {
+  if (is_pickle(path)) throw pickle_refusal(path);
   if (is_file(path)) return SafetensorsFolder::open(path);
   if (is_file(path + "/tensors.safetensors"))  // a checkpoint
     return SafetensorsFolder::open(path + "/tensors.safetensors");

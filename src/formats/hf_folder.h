@@ -11,20 +11,22 @@ namespace espalier {
 /// ~/.cache/huggingface/hub.
 std::string hub_cache_folder();
 
-/// The folder that holds `model`'s config.json or tokenizer.json, where `model` is such a folder, a run folder (which
-/// has model/), or an id like "gpt2" or "org/name" found in `hub_cache`, at the revision "main" or else the newest.
-/// Throws Error kNotFound that lists where it looked.
-std::string find_model_folder(const std::string& model, const std::string& hub_cache = hub_cache_folder());
-
 /// Where tools/get_model.sh keeps models: ESP_MODELS, or ~/.cache/espalier/models.
 std::string model_cache_folder();
 
-/// The model that a user names: a .gguf file (any part of a split one), a model of that name among those that
-/// tools/get_model.sh fetched, or as find_model_folder.
-std::string find_model(const std::string& model);
+/// The model that a user names: a Hugging Face folder, or a .gguf. Looked for, in this order:
+/// - a file: a .gguf, any part of a split one; also without ".gguf" or "-00001-of-0000N.gguf";
+/// - a folder with config.json or tokenizer.json, a run folder (which has model/), or a folder with one .gguf;
+/// - NAME.gguf in model_cache_folder();
+/// - an id like "gpt2" or "org/name" in `hub_cache`, at the revision "main" or else the newest.
+/// Throws Error kNotFound that lists where it looked and how the model is fetched, kUsage where a folder holds several
+/// .gguf models, and pickle_refusal() for a pickle.
+std::string find_model(const std::string& model, const std::string& hub_cache = hub_cache_folder());
 
-/// The folder's safetensors. PyTorch pickles are programs rather than data and are not read: Error kUnsupported with
-/// the command that converts them. Otherwise as SafetensorsFolder::open.
+/// The same, where only a folder will do; kUnsupported for a .gguf.
+std::string find_model_folder(const std::string& model, const std::string& hub_cache = hub_cache_folder());
+
+/// The folder's safetensors; pickle_refusal() where it has pickles alone. Otherwise as SafetensorsFolder::open.
 SafetensorsFolder open_weights(const std::string& folder);
 
 }  // namespace espalier
