@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what Espalier is built with: Debian 12 packages, nothing from elsewhere. Asks for root only when something
-# is missing, and needs no network when nothing is. --list prints the packages and installs nothing.
+# is missing, and needs no network when nothing is. Packages named as arguments are installed too; --list prints those
+# of the build and installs nothing.
 set -euo pipefail
 
 packages=(
@@ -16,6 +17,7 @@ if [[ ${1:-} == --list ]]; then
   printf '%s\n' "${packages[@]}"
   exit 0
 fi
+packages+=("$@")
 
 if ! command -v dpkg-query > /dev/null || ! command -v apt-get > /dev/null; then
   echo "install_deps: this is no Debian system; install the counterparts of: ${packages[*]}" >&2
