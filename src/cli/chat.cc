@@ -96,7 +96,9 @@ class Conversation {
  public:
   Conversation(Terminal& terminal, const Options& options, const std::string& path)
       : terminal_(terminal), options_(options), chat_(template_of(options, path)), tokenizer_(open_tokenizer(path)),
-        model_(open_model(terminal, path, options.dtype)), ends_(turn_end_ids(path, tokenizer_, chat_)) {
+        model_(open_model(terminal, path, options.dtype)),
+        generator_(terminal.context(), *model_, &tokenizer_, {.max_batch = 1, .remember = 1}),
+        ends_(turn_end_ids(path, tokenizer_, chat_)) {
     reset();
   }
 
@@ -169,32 +171,29 @@ class Conversation {
                                                            ? "--max-tokens is reached" : "the context is full");
     } catch (const Error&) {  // the edge: a turn that failed was not said
       messages_.erase(messages_.size() - 1);
+      generator_.forget();
       throw;
     }
   }
 
   /// Streams the answer. Ctrl-C ends it where it is.
   GenerateResult generate(std::vector<int32_t> prompt) {
-    Generator generator(terminal_.context(), *model_, &tokenizer_, {.max_batch = 1});
-    std::string text;
     const auto on_token = [&](int32_t, std::string_view piece) {
-      text += piece;
       terminal_.write(piece);
       if (!piece.empty()) terminal_.flush();
       return !terminal_.interrupted();
     };
-    const size_t number = generator.submit({.prompt = std::move(prompt), .max_tokens = options_.max_tokens,
-                                            .sampler = options_.sampler, .id = turn_, .stop_ids = ends_,
-                                            .on_token = on_token});
+    const size_t number = generator_.submit({.prompt = std::move(prompt), .max_tokens = options_.max_tokens,
+                                             .sampler = options_.sampler, .id = turn_, .stop_ids = ends_,
+                                             .on_token = on_token});
     ++turn_;
-    while (!terminal_.interrupted() && generator.step()) {
+    while (!terminal_.interrupted() && generator_.step()) {
     }
+    generator_.cancel(number);  // where Ctrl-C came before the first token
     terminal_.write("\n");
     terminal_.flush();
-    std::optional<GenerateResult> result = generator.take(number);
     terminal_.forget_interrupts();
-    if (result) return *std::move(result);
-    return {.text = text, .finish_reason = FinishReason::kCancelled};
+    return *generator_.take(number);
   }
 
   Terminal& terminal_;
@@ -202,6 +201,7 @@ class Conversation {
   ChatTemplate chat_;
   Tokenizer tokenizer_;
   std::unique_ptr<Decoder> model_;
+  Generator generator_;  // remembers the conversation, so that a turn reads what is new in it alone
   std::vector<int32_t> ends_;
   OrderedJson messages_;
   size_t dropped_ = 0;  // messages behind the system's that no longer fit

@@ -32,6 +32,11 @@ struct Generator::Sequence {
   bool finished = false;
 };
 
+struct Generator::Memory {
+  std::vector<int32_t> tokens;
+  KvCache cache;  // of the first of them
+};
+
 struct Generator::Plan {
   struct Pick {
     Sequence* sequence;
@@ -109,16 +114,59 @@ bool Generator::step() {
   forward(pass);
   draw(pass);
   std::erase_if(live_, [&](const std::unique_ptr<Sequence>& s) {
-    if (s->finished) finished_[s->number] = std::move(s->result);
+    if (s->finished) retire(*s);
     return s->finished;
   });
   return true;
 }
 
+void Generator::cancel(size_t number) {
+  for (auto* queue : {&waiting_, &live_})
+    std::erase_if(*queue, [&](const std::unique_ptr<Sequence>& s) {
+      if (s->number != number) return false;
+      finish(*s, FinishReason::kCancelled);
+      retire(*s);
+      return true;
+    });
+}
+
+void Generator::forget() {
+  waiting_.clear();
+  live_.clear();
+  finished_.clear();
+  remembered_.clear();
+}
+
+void Generator::retire(Sequence& s) {
+  finished_[s.number] = std::move(s.result);
+  if (options_.remember == 0) return;
+  if (int64_t(remembered_.size()) == options_.remember) remembered_.erase(remembered_.begin());
+  remembered_.push_back({std::move(s.tokens), std::move(s.cache)});
+}
+
+// Rows are the same bits however a prompt is cut, so what was read for another request is what this one would read. At
+// least one token is left to be read: its logits begin the answer.
+void Generator::recall(Sequence& s) {
+  auto best = remembered_.end();
+  for (auto m = remembered_.begin(); m != remembered_.end(); ++m) {
+    const int64_t limit = std::min(m->cache.length(), s.unread() - 1);
+    const auto same = std::mismatch(s.tokens.begin(), s.tokens.begin() + limit, m->tokens.begin()).first;
+    const int64_t length = same - s.tokens.begin();
+    if (length <= s.result.cached_tokens) continue;
+    s.result.cached_tokens = length;
+    best = m;
+  }
+  if (best == remembered_.end()) return;
+  s.cache = std::move(best->cache);
+  s.cache.truncate(s.result.cached_tokens);
+  remembered_.erase(best);
+}
+
 void Generator::admit() {
   while (!waiting_.empty() && int64_t(live_.size()) < options_.max_batch) {
     live_.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
+    waiting_.erase(waiting_.begin());
+    recall(*live_.back());
   }
 }
 
@@ -195,7 +243,7 @@ std::optional<FinishReason> Generator::ending(const Sequence& s, int32_t id) con
 void Generator::finish(Sequence& s, FinishReason reason) {
   s.finished = true;
   s.result.finish_reason = reason;
-  s.result.decode_s = now_s() - s.first_token;
+  if (!s.result.ids.empty()) s.result.decode_s = now_s() - s.first_token;
   if (!s.stream) return;
   const std::string rest = s.stream->finish();
   s.result.text += rest;

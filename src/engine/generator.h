@@ -7,7 +7,6 @@
 // (seed, request, position) alone, the same tokens.
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -53,16 +52,20 @@ struct GenerateResult {
   std::string text;          ///< without special tokens and stop strings; empty without a tokenizer
   FinishReason finish_reason = FinishReason::kLength;
   int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;  ///< of these, the first so many were read by a remembered request
   double prefill_s = 0;  ///< from the first pass to the first token
   double decode_s = 0;   ///< from the first token to the last
 
-  double prefill_tokens_per_s() const { return prefill_s > 0 ? double(prompt_tokens) / prefill_s : 0; }
+  double prefill_tokens_per_s() const {
+    return prefill_s > 0 ? double(prompt_tokens - cached_tokens) / prefill_s : 0;
+  }
   double decode_tokens_per_s() const { return decode_s > 0 ? double(ids.size() - 1) / decode_s : 0; }
 };
 
 struct GeneratorOptions {
   int64_t max_batch = 16;       ///< sequences at a time
   int64_t prefill_rows = 128;   ///< prompt tokens a pass
+  int64_t remember = 0;         ///< finished sequences whose cache a prompt that begins alike may take over
   DType cache_dtype = DType::kF32;
 };
 
@@ -77,6 +80,10 @@ class Generator {
   size_t submit(GenerateRequest request);
   /// One forward pass. False when there was nothing to do.
   bool step();
+  /// Ends a request that is not finished: its result is what there is, kCancelled.
+  void cancel(size_t number);
+  /// Drops all requests and all that is remembered.
+  void forget();
   /// The result, once: nothing while the request is not finished.
   std::optional<GenerateResult> take(size_t number);
 
@@ -86,10 +93,13 @@ class Generator {
 
  private:
   struct Sequence;
+  struct Memory;  // what a finished sequence has read
   struct Plan;  // the rows of one pass
 
   void check(const GenerateRequest& request) const;
   void admit();
+  void recall(Sequence& sequence);
+  void retire(Sequence& sequence);
   void plan(Plan& plan);
   void forward(const Plan& plan);
   void draw(const Plan& plan);
@@ -104,9 +114,10 @@ class Generator {
   BufferPool pool_;
   Tensor logits_;  // f32 [max_batch, V]
   size_t submitted_ = 0;
-  std::deque<std::unique_ptr<Sequence>> waiting_;
+  std::vector<std::unique_ptr<Sequence>> waiting_;  // in order
   std::vector<std::unique_ptr<Sequence>> live_;  // in order of admission
   std::map<size_t, GenerateResult> finished_;
+  std::vector<Memory> remembered_;  // the oldest first
 };
 
 }  // namespace espalier

@@ -137,6 +137,31 @@ TEST_P(Generation, CuttingThePromptChangesNoBit) {
   }
 }
 
+// A conversation: each prompt is the last one with its answer and a question behind it.
+TEST_P(Generation, WhatIsRememberedChangesNoBit) {
+  GoldenModel g(GetParam().name, GetParam().isa);
+  Generator generator(g.ctx, *g.model, nullptr, {.prefill_rows = 5, .remember = 1});
+  GenerateRequest request = random_request(1, g.model->spec());
+  request.max_tokens = 4;
+  for (int turn = 0; turn < 3; ++turn) {
+    Recorded run;
+    run.result = generator.generate(recorded(request, run.logits));
+    const Recorded fresh = alone(g.ctx, *g.model, request);
+    EXPECT_EQ(run.result.ids, fresh.result.ids);
+    EXPECT_EQ(run.logits, fresh.logits);
+    // All but the last token drawn, which no pass has read.
+    EXPECT_EQ(run.result.cached_tokens, turn == 0 ? 0 : run.result.prompt_tokens - 4);
+    request.prompt.insert(request.prompt.end(), run.result.ids.begin(), run.result.ids.end());
+    for (const int32_t id : {7, 8, 9}) request.prompt.push_back(id);
+  }
+  // Another beginning shares what it shares; the same prompt again is read from its last token on.
+  request.prompt[2] ^= 1;
+  EXPECT_EQ(generator.generate(request).cached_tokens, 2);
+  EXPECT_EQ(generator.generate(request).cached_tokens, int64_t(request.prompt.size()) - 1);
+  generator.forget();
+  EXPECT_EQ(generator.generate(request).cached_tokens, 0);
+}
+
 TEST_P(Generation, ARequestAmongOthersGetsTheBitsItGetsAlone) {
   GoldenModel g(GetParam().name, GetParam().isa);
   const GenerateRequest request = random_request(1000, g.model->spec());
@@ -226,6 +251,30 @@ TEST(Generator, EveryReasonToFinish) {
   r.on_token = [&](int32_t, std::string_view) { return ++calls < 3; };
   EXPECT_EQ(finish(r), "cancelled 3");
   EXPECT_EQ(calls, 3);
+}
+
+TEST(Generator, ACancelledRequestGivesWhatItHas) {
+  GoldenModel g("llama3", choose_isa());
+  Generator generator(g.ctx, *g.model, nullptr, {.max_batch = 1, .prefill_rows = 2, .remember = 2});
+  const std::vector<int32_t> prompt = {3, 5, 7, 9, 11};
+  const auto submit = [&] {
+    return generator.submit({.prompt = prompt, .max_tokens = 9, .sampler = greedy(), .ignore_eos = true});
+  };
+  const size_t first = submit(), waiting = submit();
+  generator.step();
+  generator.cancel(first);
+  generator.cancel(waiting);
+  for (const size_t number : {first, waiting}) {
+    const auto result = generator.take(number);
+    ASSERT_TRUE(result);
+    EXPECT_EQ(result->finish_reason, FinishReason::kCancelled);
+    EXPECT_TRUE(result->ids.empty());
+  }
+  EXPECT_FALSE(generator.step());
+  generator.cancel(first);  // finished: nothing to end
+  EXPECT_FALSE(generator.take(first));
+  const GenerateResult after = generator.generate({.prompt = prompt, .max_tokens = 9, .sampler = greedy()});
+  EXPECT_EQ(after.cached_tokens, 2);  // what the first pass had read
 }
 
 TEST(Generator, TheModelsEosEndsAText) {
