@@ -16,6 +16,8 @@ struct BenchOptions {
   std::string dtype = "auto";
   std::string input;
   std::string tokenizer;
+  std::vector<std::string> texts;
+  std::string model = "qwen2.5-coder-0.5b";
   int64_t repeats = 3;
   int64_t batch = 0;
   bool recompute = false;
@@ -24,6 +26,8 @@ struct BenchOptions {
     f.choice("dtype", dtype, {"auto", "f32", "bf16"}, "compute dtype of the training benchmarks; auto measures");
     f.field("input", input, "text file for prepare and bpe; empty: made up from a seed");
     f.field("tokenizer", tokenizer, "tokenizer.json for prepare; empty: trained on the input");
+    f.field("texts", texts, "files for tokenizer, text or JSONL; each is a cell");
+    f.field("model", model, "model for tokenizer");
     f.field("repeats", repeats, "measurements; the median counts", 1, 100);
     f.field("batch", batch, "sequences a step of the training benchmarks; 0: the best of 1, 2 and 4", 0, 1024);
     f.field("recompute", recompute, "train with activation recomputation");

@@ -14,11 +14,13 @@ extern const Bench kTrainSmallBench;
 extern const Bench kPrepareBench;
 extern const Bench kBpeBench;
 extern const Bench kCheckpointBench;
+extern const Bench kTokenizerBench;
 
 namespace {
 
 // A new benchmark is one row here.
-constexpr const Bench* kBenches[] = {&kTrainBench, &kTrainSmallBench, &kPrepareBench, &kBpeBench, &kCheckpointBench};
+constexpr const Bench* kBenches[] = {&kTrainBench, &kTrainSmallBench, &kPrepareBench,
+                                     &kBpeBench,   &kTokenizerBench,  &kCheckpointBench};
 
 }  // namespace
 
