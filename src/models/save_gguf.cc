@@ -118,6 +118,11 @@ void put_rope(const Conversion& c, GgufMetadataBuilder& metadata) {
       metadata.put(prefix + "scaling.type", "linear");
       metadata.put(prefix + "scaling.factor", float(scaling.factor));
       break;
+    case RopeScaling::Kind::kYarn:
+      metadata.put(prefix + "scaling.type", "yarn");
+      metadata.put(prefix + "scaling.factor", float(scaling.factor));
+      metadata.put(prefix + "scaling.original_context_length", uint32_t(scaling.original_positions));
+      break;
     case RopeScaling::Kind::kLlama3:
       metadata.put(prefix + "scaling.original_context_length", uint32_t(scaling.original_positions));
       break;  // and the tensor of factors

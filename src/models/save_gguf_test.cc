@@ -198,6 +198,28 @@ TEST(SaveGguf, RefusesWhatGgufCannotSay) {
   EXPECT_FALSE(std::filesystem::exists(folder / "m.gguf.tmp"));
 }
 
+TEST(SaveGguf, RopeScalingIsSaidOrRefused) {
+  Machine m;
+  const auto convert = [&](const Json& scaling) {
+    TestFolder folder;
+    std::filesystem::copy(golden_folder("llama2"), folder / "m");
+    Json config = parse_json(read_file(folder / "m/config.json"), "m");
+    config["rope_parameters"].update(scaling);
+    put_file(folder / "m/config.json", config.dump());
+    save_gguf(m.ctx, folder / "m", folder / "m.gguf", {.sync = false});
+    EXPECT_EQ(load_spec(folder / "m"), load_spec(folder / "m.gguf")) << scaling;
+  };
+  convert({{"rope_type", "linear"}, {"factor", 2.5}});
+  convert({{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 16}});
+  convert({{"rope_type", "llama3"}, {"factor", 8.0}, {"low_freq_factor", 1.0}, {"high_freq_factor", 4.0},
+           {"original_max_position_embeddings", 16}});
+  const Json fast = {{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 16},
+                     {"beta_fast", 16.0}};
+  expect_error(Code::kUnsupported, "GGUF cannot say its 'rope_scaling'", [&] { convert(fast); });
+  expect_error(Code::kUnsupported, "its rope scaling cannot be written in GGUF",
+               [&] { convert({{"rope_type", "dynamic"}, {"factor", 2.0}}); });
+}
+
 TEST(SaveGguf, RefusesAConfigurationThatWouldBeReadAsAnother) {
   Machine m;
   TestFolder folder;
