@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include <utf8proc.h>
-
 #include "text/unicode.h"
 #include "text/utf8.h"
 
@@ -21,38 +19,19 @@ uint32_t char_at(std::string_view text, size_t at, int& length) {
   return utf8_decode(reinterpret_cast<const uint8_t*>(text.data()) + at, length);
 }
 
-bool is_space(uint32_t c) { return class_of(char_classes(), c) == kSpace; }
-
-/// \w of Rust's regex crate: letters, marks, decimal and letter numbers, connectors, joiners.
-bool is_word(uint32_t c) {
-  if (class_of(char_classes(), c) == kLetter || c == 0x200C || c == 0x200D) return true;
-  switch (utf8proc_category(utf8proc_int32_t(c))) {
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_PC:
-      return true;
-    default:
-      return (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) || (c >= 0x1F150 && c <= 0x1F169) ||
-             (c >= 0x1F170 && c <= 0x1F189);  // circled and squared letters are Alphabetic
-  }
-}
-
 bool word_touches(std::string_view text, size_t begin, size_t end) {
   int length;
-  return (begin > 0 && is_word(char_before(text, begin, length))) ||
-         (end < text.size() && is_word(char_at(text, end, length)));
+  return (begin > 0 && is_word_character(char_before(text, begin, length))) ||
+         (end < text.size() && is_word_character(char_at(text, end, length)));
 }
 
 size_t spaces_before(std::string_view text, size_t at) {
-  for (int length; at > 0 && is_space(char_before(text, at, length));) at -= size_t(length);
+  for (int length; at > 0 && is_white_space(char_before(text, at, length));) at -= size_t(length);
   return at;
 }
 
 size_t spaces_behind(std::string_view text, size_t at) {
-  for (int length; at < text.size() && is_space(char_at(text, at, length));) at += size_t(length);
+  for (int length; at < text.size() && is_white_space(char_at(text, at, length));) at += size_t(length);
   return at;
 }
 
@@ -104,12 +83,13 @@ size_t AddedTokens::Matcher::next_candidate(std::string_view text, size_t from) 
   return from;
 }
 
-AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens) : tokens_(tokens) {
+AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const Normalizer& normalizer) : tokens_(tokens) {
   for (size_t i = 0; i < tokens_.size(); ++i) {
     const AddedToken& token = tokens_[i];
-    if (token.content.empty()) continue;
-    (token.normalized ? normalized_ : raw_).add(token.content, int32_t(i));
-    const bool has_space = std::any_of(token.content.begin(), token.content.end(),
+    const std::string content = token.normalized ? normalizer.apply(token.content) : token.content;
+    if (content.empty()) continue;
+    (token.normalized ? normalized_ : raw_).add(content, int32_t(i));
+    const bool has_space = std::any_of(content.begin(), content.end(),
                                        [](char c) { return c == ' ' || c == '\t'; });
     if (token.rstrip || has_space) allow_cuts_ = false;
   }
@@ -139,9 +119,18 @@ void AddedTokens::split_one(const Matcher& matcher, std::string_view text, bool 
   if (done < text.size()) segments.push_back({uint32_t(done), uint32_t(text.size()), -1});
 }
 
-void AddedTokens::split(std::string_view text, bool parse_special, std::vector<Segment>& segments) const {
+void AddedTokens::split_source(std::string_view text, bool parse_special, std::vector<Segment>& segments) const {
   segments.clear();
   split_one(raw_, text, parse_special, segments);
+}
+
+void AddedTokens::split_normalized(std::string_view text, bool parse_special, std::vector<Segment>& segments) const {
+  segments.clear();
+  split_one(normalized_, text, parse_special, segments);
+}
+
+void AddedTokens::split(std::string_view text, bool parse_special, std::vector<Segment>& segments) const {
+  split_source(text, parse_special, segments);
   if (normalized_.nodes.size() == 1) return;
   std::vector<Segment> first, inner;
   first.swap(segments);
@@ -150,8 +139,7 @@ void AddedTokens::split(std::string_view text, bool parse_special, std::vector<S
       segments.push_back(segment);
       continue;
     }
-    inner.clear();
-    split_one(normalized_, text.substr(segment.begin, segment.end - segment.begin), parse_special, inner);
+    split_normalized(text.substr(segment.begin, segment.end - segment.begin), parse_special, inner);
     for (const Segment& part : inner)
       segments.push_back({segment.begin + part.begin, segment.begin + part.end, part.id});
   }

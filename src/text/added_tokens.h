@@ -1,5 +1,6 @@
 // Added tokens ("<|endoftext|>" and the like) written in a text: found before the pre-tokenizer sees it, the leftmost
-// first, of several at one place the longest; with the library's options lstrip, rstrip and single_word.
+// first, of several at one place the longest; with the library's options lstrip, rstrip and single_word. Most are
+// looked for before the normalizer, those with `normalized` behind it, in their normalized form.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -8,13 +9,15 @@
 #include <utility>
 #include <vector>
 
+#include "text/normalizer.h"
+
 namespace espalier {
 
 /// An entry of "added_tokens" in tokenizer.json.
 struct AddedToken {
   int32_t id = 0;
   std::string content;
-  bool special = false, normalized = false;
+  bool special = false, normalized = false;  ///< normalized: found in the normalized text
   bool single_word = false;            ///< only where no word character touches it
   bool lstrip = false, rstrip = false;  ///< swallows the white space before, behind it
 };
@@ -28,11 +31,14 @@ struct Segment {
 class AddedTokens {
  public:
   AddedTokens() = default;
-  explicit AddedTokens(const std::vector<AddedToken>& tokens);
+  AddedTokens(const std::vector<AddedToken>& tokens, const Normalizer& normalizer);
 
-  /// Replaces `segments` by the segments that tile the text, none empty. Special tokens stay text without
-  /// `parse_special`.
+  /// Replaces `segments` by the segments that tile a text which the normalizer leaves alone, none empty. Special tokens
+  /// stay text without `parse_special`.
   void split(std::string_view text, bool parse_special, std::vector<Segment>& segments) const;
+  /// The two halves of that: what is found before the normalizer and, in a segment of text, behind it.
+  void split_source(std::string_view text, bool parse_special, std::vector<Segment>& segments) const;
+  void split_normalized(std::string_view text, bool parse_special, std::vector<Segment>& segments) const;
 
   /// Whether a token in the text could tell that the text was cut before a space behind a non-space.
   bool allow_cuts() const { return allow_cuts_; }

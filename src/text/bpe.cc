@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/check.h"
+#include "text/utf8.h"
 
 namespace espalier {
 namespace {
@@ -18,9 +19,7 @@ uint64_t scramble(uint64_t key) { return (key ^ key >> 32) * 0x9E3779B97F4A7C15u
 
 }  // namespace
 
-Bpe::Bpe(const int32_t (&byte_ids)[256], const std::vector<Merge>& merges, int32_t unknown, bool fuse_unknown)
-    : unknown_(unknown), fuse_unknown_(fuse_unknown) {
-  std::copy(std::begin(byte_ids), std::end(byte_ids), byte_ids_);
+Bpe::Bpe(BpeAlphabet alphabet, const std::vector<Merge>& merges) : alphabet_(std::move(alphabet)) {
   const size_t slots = std::bit_ceil(merges.size() * 2 + 2);
   shift_ = 64 - std::countr_zero(slots);
   table_.assign(slots, {kFree, kNoRank, 0});
@@ -45,14 +44,52 @@ void Bpe::start(std::string_view piece, std::vector<Symbol>& symbols) const {
   symbols.clear();
   bool after_unknown = false;
   for (size_t i = 0; i < piece.size(); ++i) {
-    const int32_t id = byte_ids_[uint8_t(piece[i])];
+    const int32_t id = alphabet_.byte_ids[uint8_t(piece[i])];
     if (id >= 0) {
       symbols.push_back({id, uint32_t(i)});
-    } else if (unknown_ >= 0 && !(fuse_unknown_ && after_unknown)) {
-      symbols.push_back({unknown_, uint32_t(i)});
+    } else if (alphabet_.unknown >= 0 && !(alphabet_.fuse_unknown && after_unknown)) {
+      symbols.push_back({alphabet_.unknown, uint32_t(i)});
     }
     after_unknown = id < 0;
   }
+}
+
+/// Adds the tokens of the bytes of a character, if all of them have one.
+bool Bpe::add_bytes(std::string_view character, uint32_t& at, std::vector<Symbol>& symbols) const {
+  for (const char byte : character)
+    if (alphabet_.byte_ids[uint8_t(byte)] < 0) return false;
+  for (const char byte : character) symbols.push_back({alphabet_.byte_ids[uint8_t(byte)], at++});
+  return true;
+}
+
+// An unknown token waits until a known character follows. Bytes do not end the wait: where a vocabulary has the tokens
+// of some bytes only, it then stands behind them. So it does in the library, and offsets follow the order of tokens.
+void Bpe::start_with_chars(std::string_view piece, std::vector<Symbol>& symbols) const {
+  symbols.clear();
+  uint32_t at = 0, waiting = 0;  // offset of the next token; bytes of the unknown one that waits
+  const auto flush = [&] {
+    if (waiting > 0) symbols.push_back({alphabet_.unknown, at});
+    at += waiting;
+    waiting = 0;
+  };
+  int length;
+  for (size_t i = 0; i < piece.size(); i += size_t(length)) {
+    const uint32_t c = utf8_decode(reinterpret_cast<const uint8_t*>(piece.data()) + i, length);
+    const int32_t id = alphabet_.char_ids.find(c);
+    if (id >= 0) {
+      flush();
+      symbols.push_back({id, at});
+      at += uint32_t(length);
+    } else if (!add_bytes(piece.substr(i, size_t(length)), at, symbols)) {
+      if (alphabet_.unknown < 0) {
+        at += uint32_t(length);  // vanishes
+        continue;
+      }
+      if (!alphabet_.fuse_unknown) flush();
+      waiting += uint32_t(length);
+    }
+  }
+  flush();
 }
 
 inline void Bpe::rank_pair(BpeScratch& scratch, size_t left, size_t right) const {
@@ -63,7 +100,11 @@ inline void Bpe::rank_pair(BpeScratch& scratch, size_t left, size_t right) const
 
 void Bpe::encode(std::string_view piece, BpeScratch& scratch) const {
   ESP_CHECK(!table_.empty() && piece.size() < UINT32_MAX, "a piece of {} bytes", piece.size());
-  start(piece, scratch.symbols);
+  if (alphabet_.of_chars) {
+    start_with_chars(piece, scratch.symbols);
+  } else {
+    start(piece, scratch.symbols);
+  }
   const size_t n = scratch.symbols.size();
   if (n < 2) return;
   scratch.ranks.assign(n, kNoRank);

@@ -1,10 +1,13 @@
-// Byte-pair encoding of one piece: start from the tokens of its bytes and merge, again and again, the pair of
-// neighbours whose merge comes first in the list (of several, the leftmost). Short pieces scan for it, long ones keep a
-// heap; both give what the `tokenizers` library gives, also for lists that no training would produce.
+// Byte-pair encoding of one piece: start from the tokens of its bytes, or of its characters, and merge, again and again,
+// the pair of neighbours whose merge comes first in the list (of several, the leftmost). Short pieces scan for it, long
+// ones keep a heap; both give what the `tokenizers` library gives, also for lists that no training would produce.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
+
+#include "text/char_table.h"
 
 namespace espalier {
 
@@ -26,13 +29,22 @@ struct BpeScratch {
   std::vector<uint64_t> heap;
 };
 
+/// The tokens that a piece starts as.
+struct BpeAlphabet {
+  std::array<int32_t, 256> byte_ids;  ///< the token of each byte, or -1
+  bool of_chars = false;  ///< a piece starts as its characters; byte_ids then serve the characters that are no token
+  CharTable char_ids;     ///< the token of each character, for of_chars
+  /// What is in no table becomes `unknown`, or vanishes where that is -1; with fuse_unknown a row of them is one token.
+  int32_t unknown = -1;
+  bool fuse_unknown = false;
+
+  BpeAlphabet() { byte_ids.fill(-1); }
+};
+
 class Bpe {
  public:
-  /// `byte_ids`: the token of each byte, or -1. A byte without a token becomes `unknown`, or vanishes where that is -1;
-  /// with fuse_unknown a row of them becomes one token. Of two merges of the same pair the later counts, as in the
-  /// library.
-  Bpe(const int32_t (&byte_ids)[256], const std::vector<Merge>& merges, int32_t unknown = -1,
-      bool fuse_unknown = false);
+  /// Of two merges of the same pair the later counts, as in the library.
+  Bpe(BpeAlphabet alphabet, const std::vector<Merge>& merges);
   Bpe() = default;
 
   /// Encodes a piece into scratch.symbols.
@@ -48,13 +60,13 @@ class Bpe {
 
   const Slot* find(int32_t left, int32_t right) const;
   void start(std::string_view piece, std::vector<Symbol>& symbols) const;
+  void start_with_chars(std::string_view piece, std::vector<Symbol>& symbols) const;
+  bool add_bytes(std::string_view character, uint32_t& at, std::vector<Symbol>& symbols) const;
   void rank_pair(BpeScratch& scratch, size_t left, size_t right) const;
   void merge_by_scan(BpeScratch& scratch) const;
   void merge_by_heap(BpeScratch& scratch) const;
 
-  int32_t byte_ids_[256] = {};
-  int32_t unknown_ = -1;
-  bool fuse_unknown_ = false;
+  BpeAlphabet alphabet_;
   std::vector<Slot> table_;  // open addressing, a power of two
   int shift_ = 63;
 };

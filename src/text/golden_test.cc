@@ -66,7 +66,12 @@ TEST(Golden, PiecesAreTheSameIdsAndTileTheText) {
       uint32_t end = 0;
       for (const TokenPiece& piece : tokenizer.encode_pieces(text)) {
         ids.push_back(piece.id);
-        EXPECT_EQ(piece.begin, end) << name << ": " << entry.dump();
+        // A space put before the text covers what the first character covers, as in the library.
+        if (name == "prefix_space") {
+          EXPECT_LE(piece.begin, end) << entry.dump();
+        } else {
+          EXPECT_EQ(piece.begin, end) << name << ": " << entry.dump();
+        }
         end = piece.end;
         // Where nothing was repaired, swallowed or put before it, a token covers its own bytes.
         if (is_utf8(text) && (name == "gpt2" || name == "llama3")) {

@@ -46,16 +46,11 @@ RegexSplitter::RegexSplitter(const std::string& pattern, const std::string& what
   compiled_ = std::move(compiled);
 }
 
-void RegexSplitter::split(std::string_view text, Span span, std::vector<Span>& pieces) const {
+void RegexSplitter::find(std::string_view text, Span span, std::vector<Span>& matches) const {
   const MatchData match(compiled_->code);
   const auto* const subject = reinterpret_cast<PCRE2_SPTR>(text.data()) + span.begin;
   const size_t size = span.end - span.begin;
   const PCRE2_SIZE* const found = pcre2_get_ovector_pointer(match.data);
-  size_t done = 0;  // pieces tile [0, done)
-  const auto add = [&](size_t end) {
-    if (end > done) pieces.push_back({uint32_t(span.begin + done), uint32_t(span.begin + end)});
-    done = end;
-  };
   for (size_t from = 0; from < size;) {
     const auto run = [&](uint32_t more) {
       return pcre2_match(compiled_->code, subject, size, from, PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY | more, match.data,
@@ -67,12 +62,23 @@ void RegexSplitter::split(std::string_view text, Span span, std::vector<Span>& p
     if (status == PCRE2_ERROR_NOMATCH) break;
     if (status < 0)
       throw error(Code::kUnsupported, "splitting text with the pattern \"{}\": {}", compiled_->pattern, reason(status));
-    if (found[1] <= from || found[0] < done) break;  // \K in a lookbehind can move a match backwards
-    add(found[0]);
-    add(found[1]);
+    // \K in a lookaround can move a match's start before the last one or behind its own end.
+    if (found[1] <= from || found[0] < from || found[0] >= found[1]) break;
+    matches.push_back({uint32_t(span.begin + found[0]), uint32_t(span.begin + found[1])});
     from = found[1];
   }
-  add(size);
+}
+
+void RegexSplitter::split(std::string_view text, Span span, std::vector<Span>& pieces) const {
+  std::vector<Span> matches;
+  find(text, span, matches);
+  uint32_t done = span.begin;
+  for (const Span& match : matches) {
+    if (done < match.begin) pieces.push_back({done, match.begin});
+    pieces.push_back(match);
+    done = match.end;
+  }
+  if (done < span.end) pieces.push_back({done, span.end});
 }
 
 }  // namespace espalier

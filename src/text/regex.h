@@ -7,12 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace espalier {
+#include "text/tracked_text.h"
 
-/// A stretch of a text, in bytes.
-struct Span {
-  uint32_t begin, end;
-};
+namespace espalier {
 
 class RegexSplitter {
  public:
@@ -20,9 +17,10 @@ class RegexSplitter {
   /// file it came from.
   RegexSplitter(const std::string& pattern, const std::string& what);
 
-  /// Appends the pieces of text[span], each match and each gap between matches one piece ("Isolated"). The text is
-  /// well-formed UTF-8; what lies outside the span is not seen. Thread safe. Error kUnsupported where a match exceeds
-  /// PCRE2's limits.
+  /// Appends the matches in text[span] that are not empty. The text is well-formed UTF-8; what lies outside the span
+  /// is not seen. Thread safe. Error kUnsupported where a match exceeds PCRE2's limits.
+  void find(std::string_view text, Span span, std::vector<Span>& matches) const;
+  /// Appends the pieces of text[span], each match and each gap between matches one piece ("Isolated").
   void split(std::string_view text, Span span, std::vector<Span>& pieces) const;
 
  private:

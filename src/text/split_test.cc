@@ -13,6 +13,10 @@
 namespace espalier {
 namespace {
 
+PreTokenizer::Step regex_step(const std::string& regex) {
+  return SplitStep{Pattern(RegexSplitter(regex, "the test")), SplitBehavior::kIsolated, false};
+}
+
 std::vector<std::string> pieces_of(const PreTokenizer& pre_tokenizer, const std::string& text) {
   std::vector<std::string> pieces;
   pre_tokenizer.split(text, [&](size_t begin, size_t end) { pieces.push_back(text.substr(begin, end - begin)); });
@@ -53,7 +57,7 @@ class SplitAgainstPcre2 : public testing::TestWithParam<const SplitPattern*> {};
 
 TEST_P(SplitAgainstPcre2, GivesTheSamePieces) {
   const SplitPattern& pattern = *GetParam();
-  const PreTokenizer regex({RegexSplitter(pattern.regex, "the test")});
+  const PreTokenizer regex({regex_step(pattern.regex)});
   Draw draw;
   for (int i = 0; i < 20000; ++i) {
     const std::string text = random_text(draw);
@@ -85,20 +89,20 @@ TEST(Split, PatternsAreFoundByNameAndRegex) {
 }
 
 TEST(Regex, GapsBetweenMatchesArePieces) {
-  const PreTokenizer digits({RegexSplitter("[0-9]", "the test")});
+  const PreTokenizer digits({regex_step("[0-9]")});
   EXPECT_EQ(pieces_of(digits, "a12bc"), (Pieces{"a", "1", "2", "bc"}));
   EXPECT_EQ(pieces_of(digits, "1"), Pieces{"1"});
   EXPECT_EQ(pieces_of(digits, ""), Pieces{});
   // A second step sees each piece alone.
-  const PreTokenizer both({RegexSplitter("[0-9]", "the test"), &kGpt2Split});
+  const PreTokenizer both({regex_step("[0-9]"), &kGpt2Split});
   EXPECT_EQ(pieces_of(both, "a b2 c"), (Pieces{"a", " b", "2", " c"}));
   // Matches of nothing are no pieces.
-  EXPECT_EQ(pieces_of(PreTokenizer({RegexSplitter("x*", "the test")}), "axb"), (Pieces{"a", "x", "b"}));
+  EXPECT_EQ(pieces_of(PreTokenizer({regex_step("x*")}), "axb"), (Pieces{"a", "x", "b"}));
 }
 
 TEST(Regex, ALongMatchNeedsNoLargeStack) {
   const std::string text(100000, 'a');
-  EXPECT_EQ(pieces_of(PreTokenizer({RegexSplitter("(?:a|b(c)?)+", "the test")}), text), Pieces{text});
+  EXPECT_EQ(pieces_of(PreTokenizer({regex_step("(?:a|b(c)?)+")}), text), Pieces{text});
 }
 
 TEST(Regex, ABadPatternIsAnErrorThatShowsIt) {

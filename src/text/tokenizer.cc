@@ -21,6 +21,7 @@ struct Workspace {
   PieceCache cache;
   BpeScratch bpe;
   std::vector<Segment> segments;
+  std::vector<int32_t> fresh;
   std::string prefixed;
 };
 
@@ -36,6 +37,9 @@ struct Tokenizer::State {
   std::string json;
   std::optional<int32_t> bos, eos, pad;
   uint64_t hash = 0;
+  // What each token stands for, one after the other, where the decoder is more than their bytes.
+  std::string spelled;
+  std::vector<size_t> spelled_ends;
 
   // Idle workspaces. A call takes one and gives it back: there are as many as calls at one time, and each stays warm.
   std::mutex mutex;
@@ -62,10 +66,22 @@ struct Tokenizer::State {
     return std::nullopt;
   }
 
-  void encode_segment(std::string_view text, Workspace& workspace, std::vector<int32_t>& ids) const;
   void piece_symbols(std::string_view piece, BpeScratch& scratch) const;
+  void encode_piece(std::string_view piece, size_t readable, Workspace& workspace, std::vector<int32_t>& ids) const;
+  void encode_segment(std::string_view text, Workspace& workspace, std::vector<int32_t>& ids) const;
   /// The text of a segment as the pre-tokenizer sees it: with a space before it, where the file asks for that.
   std::string_view prefixed(std::string_view text, std::string& buffer) const;
+
+  /// The way of any text through all steps. Calls on_token(id, source) for added tokens and on_piece(text, piece) for
+  /// pieces, which the model is to spell; sources are empty if not tracked.
+  template <class OnToken, class OnPiece>
+  void walk(std::string_view text, bool parse_special, bool tracked, OnToken&& on_token, OnPiece&& on_piece) const;
+  template <class OnPiece>
+  void walk_segment(TrackedText text, OnPiece&& on_piece) const;
+  /// The tokens of a piece and the parts of the text they cover.
+  template <class Add>
+  void place_piece(const TrackedText& text, Span piece, BpeScratch& scratch, Add&& add) const;
+  void spell_tokens();
 };
 
 std::string_view Tokenizer::State::prefixed(std::string_view text, std::string& buffer) const {
@@ -77,7 +93,7 @@ std::string_view Tokenizer::State::prefixed(std::string_view text, std::string& 
 /// The tokens of a piece, into scratch.symbols.
 void Tokenizer::State::piece_symbols(std::string_view piece, BpeScratch& scratch) const {
   if (parts.ignore_merges) {
-    const int32_t id = parts.vocabulary.find(piece, Vocabulary::kBytes);
+    const int32_t id = parts.vocabulary.find(piece, parts.piece_kind(), Vocabulary::kOfModel);
     if (id >= 0) {
       scratch.symbols.assign(1, {id, 0});
       return;
@@ -86,20 +102,76 @@ void Tokenizer::State::piece_symbols(std::string_view piece, BpeScratch& scratch
   parts.bpe.encode(piece, scratch);
 }
 
-void Tokenizer::State::encode_segment(std::string_view segment, Workspace& workspace,
-                                      std::vector<int32_t>& ids) const {
+inline void Tokenizer::State::encode_piece(std::string_view piece, size_t readable, Workspace& workspace,
+                                           std::vector<int32_t>& ids) const {
+  const PieceCache::Key key = PieceCache::key(piece, readable);
+  if (workspace.cache.append(key, piece, ids)) return;
+  piece_symbols(piece, workspace.bpe);
+  std::vector<int32_t>& fresh = workspace.fresh;
+  fresh.clear();
+  for (const Symbol& symbol : workspace.bpe.symbols) fresh.push_back(symbol.id);
+  workspace.cache.insert(key, piece, fresh.data(), fresh.size());
+  ids.insert(ids.end(), fresh.begin(), fresh.end());
+}
+
+void Tokenizer::State::encode_segment(std::string_view segment, Workspace& workspace, std::vector<int32_t>& ids) const {
   const std::string_view text = prefixed(segment, workspace.prefixed);
-  std::vector<int32_t> fresh;
   parts.pre_tokenizer.split(text, [&](size_t begin, size_t end) {
-    const std::string_view piece = text.substr(begin, end - begin);
-    const PieceCache::Key key = PieceCache::key(piece, text.size() - begin);
-    if (workspace.cache.append(key, piece, ids)) return;
-    piece_symbols(piece, workspace.bpe);
-    fresh.clear();
-    for (const Symbol& symbol : workspace.bpe.symbols) fresh.push_back(symbol.id);
-    workspace.cache.insert(key, piece, fresh.data(), fresh.size());
-    ids.insert(ids.end(), fresh.begin(), fresh.end());
+    encode_piece(text.substr(begin, end - begin), text.size() - begin, workspace, ids);
   });
+}
+
+template <class OnPiece>
+void Tokenizer::State::walk_segment(TrackedText text, OnPiece&& on_piece) const {
+  if (text.text.empty()) return;
+  if (parts.add_prefix_space && text.text[0] != ' ') prepend(text, " ");
+  for (const Span& piece : parts.pre_tokenizer.apply(text)) on_piece(text, piece);
+}
+
+template <class OnToken, class OnPiece>
+void Tokenizer::State::walk(std::string_view source, bool parse_special, bool tracked, OnToken&& on_token,
+                            OnPiece&& on_piece) const {
+  std::vector<Segment> segments, inner;
+  parts.added.split_source(source, parse_special, segments);
+  for (const Segment& segment : segments) {
+    if (segment.id >= 0) {
+      on_token(segment.id, Span{segment.begin, segment.end});
+      continue;
+    }
+    TrackedText text(source.substr(segment.begin, segment.end - segment.begin), segment.begin,
+                     tracked || parts.pre_tokenizer.needs_origin());
+    parts.normalizer.apply(text);
+    parts.added.split_normalized(text.text, parse_special, inner);
+    for (const Segment& part : inner) {
+      if (part.id < 0) {
+        walk_segment(text.slice({part.begin, part.end}), on_piece);
+      } else {
+        on_token(part.id, tracked ? text.source(part.begin, part.end) : Span{0, 0});
+      }
+    }
+  }
+}
+
+template <class Add>
+void Tokenizer::State::place_piece(const TrackedText& text, Span piece, BpeScratch& scratch, Add&& add) const {
+  piece_symbols(std::string_view(text.text).substr(piece.begin, piece.end - piece.begin), scratch);
+  const std::vector<Symbol>& symbols = scratch.symbols;
+  for (size_t i = 0, behind = 0; i < symbols.size(); ++i) {
+    // A token ends where the next one starts that does not start with it.
+    behind = std::max(behind, i + 1);
+    while (behind < symbols.size() && symbols[behind].begin <= symbols[i].begin) ++behind;
+    const uint32_t begin = piece.begin + symbols[i].begin;
+    const uint32_t end = behind < symbols.size() ? piece.begin + symbols[behind].begin : piece.end;
+    add(symbols[i].id, text.source(begin, end));
+  }
+}
+
+void Tokenizer::State::spell_tokens() {
+  if (parts.decoder.empty()) return;
+  for (int32_t id = 0; id < int32_t(parts.vocabulary.size()); ++id) {
+    if (parts.vocabulary.has(id)) spelled += parts.decoder.token_bytes(parts.vocabulary.text(id));
+    spelled_ends.push_back(spelled.size());
+  }
 }
 
 Tokenizer Tokenizer::from_json(std::string_view json, const std::string& what) {
@@ -110,6 +182,7 @@ Tokenizer Tokenizer::from_json(std::string_view json, const std::string& what) {
   state->eos = state->usual(kUsualEos);
   state->pad = state->usual(kUsualPad);
   state->hash = state->parts.vocabulary.hash();
+  state->spell_tokens();
   return Tokenizer(std::move(state));
 }
 
@@ -183,13 +256,22 @@ void Tokenizer::encode(std::string_view text, std::vector<int32_t>& ids, const E
     throw error(Code::kUnsupported, "tokenizing a text of {} bytes at once: fewer than 1 GiB fit; cut it", text.size());
   std::unique_ptr<Workspace> workspace = state_->take();
   if (options.add_special) ids.insert(ids.end(), state.parts.prefix.begin(), state.parts.prefix.end());
-  state.parts.added.split(text, options.parse_special, workspace->segments);
-  for (const Segment& segment : workspace->segments) {
-    if (segment.id >= 0) {
-      ids.push_back(segment.id);
-    } else {
-      state.encode_segment(text.substr(segment.begin, segment.end - segment.begin), *workspace, ids);
+  if (!state.parts.pre_tokenizer.rewrites() && state.parts.normalizer.leaves_alone(text)) {
+    state.parts.added.split(text, options.parse_special, workspace->segments);
+    for (const Segment& segment : workspace->segments) {
+      if (segment.id >= 0) {
+        ids.push_back(segment.id);
+      } else {
+        state.encode_segment(text.substr(segment.begin, segment.end - segment.begin), *workspace, ids);
+      }
     }
+  } else {
+    state.walk(
+        text, options.parse_special, false, [&](int32_t id, Span) { ids.push_back(id); },
+        [&](const TrackedText& changed, Span piece) {
+          const std::string_view rest = std::string_view(changed.text).substr(piece.begin);
+          state.encode_piece(rest.substr(0, piece.end - piece.begin), rest.size(), *workspace, ids);
+        });
   }
   if (options.add_special) ids.insert(ids.end(), state.parts.suffix.begin(), state.parts.suffix.end());
   state_->give_back(std::move(workspace));
@@ -205,33 +287,14 @@ std::vector<TokenPiece> Tokenizer::encode_pieces(std::string_view source, const 
   const State& state = *state_;
   const RepairedText repaired = is_utf8(source) ? RepairedText{std::string(source), {{0, 0}}} : repair_utf8(source);
   std::vector<TokenPiece> pieces;
-  const auto add = [&](int32_t id, size_t begin, size_t end) {
-    pieces.push_back({id, repaired.source_offset(uint32_t(begin)), repaired.source_offset(uint32_t(end))});
+  const auto add = [&](int32_t id, Span covered) {
+    pieces.push_back({id, repaired.source_offset(covered.begin), repaired.source_offset(covered.end)});
   };
   if (options.add_special)
-    for (const int32_t id : state.parts.prefix) pieces.push_back({id, 0, 0});
-  std::vector<Segment> segments;
-  state.parts.added.split(repaired.text, options.parse_special, segments);
+    for (const int32_t id : state.parts.prefix) add(id, {0, 0});
   BpeScratch scratch;
-  std::string buffer;
-  for (const Segment& segment : segments) {
-    if (segment.id >= 0) {
-      add(segment.id, segment.begin, segment.end);
-      continue;
-    }
-    const std::string_view plain =
-        std::string_view(repaired.text).substr(segment.begin, segment.end - segment.begin);
-    const std::string_view text = state.prefixed(plain, buffer);
-    const size_t extra = text.size() - plain.size();  // the space before the text covers nothing
-    const auto place = [&](size_t at) { return segment.begin + (at < extra ? 0 : at - extra); };
-    state.parts.pre_tokenizer.split(text, [&](size_t begin, size_t end) {
-      state.piece_symbols(text.substr(begin, end - begin), scratch);
-      for (size_t i = 0; i < scratch.symbols.size(); ++i) {
-        const size_t next = i + 1 < scratch.symbols.size() ? begin + scratch.symbols[i + 1].begin : end;
-        add(scratch.symbols[i].id, place(begin + scratch.symbols[i].begin), place(next));
-      }
-    });
-  }
+  state.walk(repaired.text, options.parse_special, true, add,
+             [&](const TrackedText& text, Span piece) { state.place_piece(text, piece, scratch, add); });
   const auto size = uint32_t(source.size());
   if (options.add_special)
     for (const int32_t id : state.parts.suffix) pieces.push_back({id, size, size});
@@ -240,19 +303,35 @@ std::vector<TokenPiece> Tokenizer::encode_pieces(std::string_view source, const 
 
 size_t Tokenizer::safe_cut(std::string_view text) const {
   const TokenizerParts& parts = state_->parts;
-  // A part may not gain a space at its start, and no added token may swallow one across the cut.
-  if (!parts.pre_tokenizer.pattern() || parts.add_prefix_space || !parts.added.allow_cuts()) return 0;
-  return last_safe_cut(text);
+  // A part may not gain a space at its start, no added token may swallow one across the cut, and what the normalizer
+  // does there may not depend on what lies beyond.
+  const bool known = parts.pre_tokenizer.pattern() && !parts.add_prefix_space && parts.added.allow_cuts() &&
+                     parts.normalizer.works_char_by_char();
+  return known ? last_safe_cut(text) : 0;
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) const {
-  std::string bytes;
-  for (const int32_t id : ids)
-    if (!skip_special || !is_special(id)) bytes += token_bytes(id);
-  return is_utf8(bytes) ? bytes : repair_utf8(bytes).text;
+  const TokenizerParts& parts = state_->parts;
+  std::string text;
+  TokenDecoder::State decoding;
+  for (const int32_t id : ids) {
+    if (!parts.vocabulary.has(id) || (skip_special && is_special(id))) continue;
+    if (parts.decoder.empty()) {
+      text += parts.vocabulary.bytes(id);
+    } else {
+      text += parts.decoder.push(decoding, parts.vocabulary.text(id));
+    }
+  }
+  if (!parts.decoder.empty()) return text + parts.decoder.finish(decoding);
+  return is_utf8(text) ? text : repair_utf8(text).text;
 }
 
-std::string_view Tokenizer::token_bytes(int32_t id) const { return state_->parts.vocabulary.bytes(id); }
+std::string_view Tokenizer::token_bytes(int32_t id) const {
+  const State& state = *state_;
+  if (state.parts.decoder.empty() || !state.parts.vocabulary.has(id)) return state.parts.vocabulary.bytes(id);
+  const size_t begin = id > 0 ? state.spelled_ends[size_t(id) - 1] : 0;
+  return std::string_view(state.spelled).substr(begin, state.spelled_ends[size_t(id)] - begin);
+}
 std::string Tokenizer::token_text(int32_t id) const { return state_->parts.vocabulary.text(id); }
 std::optional<int32_t> Tokenizer::id_of(std::string_view token) const {
   return is_utf8(token) ? state_->parts.vocabulary.find_text(token) : std::nullopt;
@@ -264,25 +343,16 @@ bool Tokenizer::is_special(int32_t id) const { return state_->parts.vocabulary.s
 uint64_t Tokenizer::vocab_hash() const { return state_->hash; }
 
 std::string DecodeStream::push(int32_t id) {
-  if (skip_special_ && tokenizer_.is_special(id)) return {};
-  pending_ += tokenizer_.token_bytes(id);
-  std::string text;
-  size_t at = 0;
-  while (at < pending_.size()) {
-    const Utf8Step step = utf8_step(std::string_view(pending_).substr(at));
-    if (step.kind == Utf8Step::kIncomplete) break;
-    if (step.kind == Utf8Step::kValid) {
-      text.append(pending_, at, size_t(step.length));
-    } else {
-      text += "\uFFFD";
-    }
-    at += size_t(step.length);
-  }
-  pending_.erase(0, at);
-  return text;
+  const TokenizerParts& parts = tokenizer_.state_->parts;
+  if (!parts.vocabulary.has(id) || (skip_special_ && tokenizer_.is_special(id))) return {};
+  if (!parts.decoder.empty()) return parts.decoder.push(state_, parts.vocabulary.text(id));
+  pending_ += parts.vocabulary.bytes(id);
+  return take_characters(pending_);
 }
 
 std::string DecodeStream::finish() {
+  const TokenDecoder& decoder = tokenizer_.state_->parts.decoder;
+  if (!decoder.empty()) return decoder.finish(state_);
   const std::string text = pending_.empty() ? "" : "\uFFFD";
   pending_.clear();
   return text;

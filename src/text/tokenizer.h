@@ -1,7 +1,8 @@
 // The tokenizer: text to ids and back, from and to the Hugging Face tokenizer.json, with the ids that the `tokenizers`
-// library gives. Byte-level BPE: a text is cut at added tokens, then into pieces (text/pre_tokenizer.h), each piece
-// into the tokens of its bytes, merged (text/bpe.h) or remembered (text/piece_cache.h). What it cannot do is listed in
-// text/tokenizer_json.h; training is text/bpe_trainer.h.
+// library gives. A text is cut at added tokens (text/added_tokens.h), changed (text/normalizer.h), cut into pieces
+// (text/pre_tokenizer.h), and each piece is spelled in tokens (text/bpe.h) or remembered (text/piece_cache.h); tokens
+// become text by text/token_decoder.h. What it cannot do is listed in text/tokenizer_json.h; training is
+// text/bpe_trainer.h.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -11,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "text/token_decoder.h"
+
 namespace espalier {
 
 struct EncodeOptions {
@@ -18,8 +21,10 @@ struct EncodeOptions {
   bool parse_special = true;  ///< special tokens written in the text become their ids
 };
 
-/// A token of a text and the bytes it covers. Tokens may end inside a character. Ill-formed bytes are covered by the
-/// tokens of the U+FFFD that replaces them; a token of add_special covers nothing.
+/// A token of a text and the bytes of the text it covers. Tokens may end inside a character. Ill-formed bytes are covered
+/// by the tokens of the U+FFFD that replaces them; a token of add_special covers nothing. Where a normalizer or
+/// pre-tokenizer changed the text, tokens cover what the library says (text/tracked_text.h): several may cover one
+/// character, and some bytes none.
 struct TokenPiece {
   int32_t id;
   uint32_t begin, end;
@@ -62,7 +67,7 @@ class Tokenizer {
   /// The text of some tokens; ill-formed bytes become U+FFFD. Ids that are no tokens vanish.
   std::string decode(std::span<const int32_t> ids, bool skip_special = false) const;
 
-  /// The bytes of one token; empty where there is none. Lives as long as this tokenizer.
+  /// The bytes that one token stands for inside a text; empty where there is none. Lives as long as this tokenizer.
   std::string_view token_bytes(int32_t id) const;
   /// As written in tokenizer.json.
   std::string token_text(int32_t id) const;
@@ -78,6 +83,7 @@ class Tokenizer {
   uint64_t vocab_hash() const;
 
  private:
+  friend class DecodeStream;
   struct State;
   explicit Tokenizer(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
@@ -93,13 +99,14 @@ class DecodeStream {
 
   /// The text that the token completes; empty inside a character.
   std::string push(int32_t id);
-  /// What is left: U+FFFD for a character that was never completed. The stream is then as new.
+  /// What is left, as U+FFFD for a character that was never completed. The stream is then as new.
   std::string finish();
 
  private:
   Tokenizer tokenizer_;
   bool skip_special_;
-  std::string pending_;
+  std::string pending_;         // bytes, where tokens are bytes
+  TokenDecoder::State state_;   // where they are not
 };
 
 }  // namespace espalier

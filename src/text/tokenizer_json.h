@@ -1,10 +1,14 @@
 // tokenizer.json, the Hugging Face format, read into parts. What the file asks for and we do not do is an Error that
-// names it: another normalizer, pre-tokenizer, model or decoder is a new case in tokenizer_json.cc.
+// names it: another normalizer, pre-tokenizer or decoder is a new row in tokenizer_json_steps.cc.
 //
-// Read: model BPE (merges as "a b" or ["a", "b"]; unk_token, fuse_unk, ignore_merges), pre_tokenizer ByteLevel, Split
-// (Regex, Isolated), Digits and a Sequence of them that ends in ByteLevel, post_processor ByteLevel,
-// TemplateProcessing, RobertaProcessing, BertProcessing and Sequences of them, decoder ByteLevel, added_tokens with
-// all options. Not applied, as in transformers: truncation and padding.
+// Read:
+//  - model BPE (merges as "a b" or ["a", "b"]; unk_token, fuse_unk, byte_fallback, ignore_merges);
+//  - normalizers Replace, Prepend;
+//  - pre-tokenizers ByteLevel, which must be the last, Split, Digits, Metaspace;
+//  - decoders ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace;
+//  - post-processors ByteLevel, TemplateProcessing, RobertaProcessing, BertProcessing;
+//  - Sequences of all of these; added_tokens with all options.
+// Not applied, as in transformers: truncation and padding.
 #pragma once
 #include <string>
 #include <string_view>
@@ -12,20 +16,26 @@
 
 #include "text/added_tokens.h"
 #include "text/bpe.h"
+#include "text/normalizer.h"
 #include "text/pre_tokenizer.h"
+#include "text/token_decoder.h"
 #include "text/vocabulary.h"
 
 namespace espalier {
 
 struct TokenizerParts {
   Vocabulary vocabulary;  ///< added tokens included, index built
+  bool byte_level = false;  ///< pieces are bytes, and tokens are written in the byte alphabet
   Bpe bpe;
+  Normalizer normalizer;
   PreTokenizer pre_tokenizer;
   AddedTokens added;
-  bool add_prefix_space = false;  ///< a segment that does not start with a space gets one
+  TokenDecoder decoder;           ///< empty: text is the bytes of the tokens
+  bool add_prefix_space = false;  ///< before the pre-tokenizer, a text that does not start with a space gets one
   bool ignore_merges = false;     ///< a piece that is a token is that token, whatever the merges say
-  bool spells_all_bytes = true;   ///< each byte has a token, so that decoding gives the text back
   std::vector<int32_t> prefix, suffix;  ///< what add_special puts around a text
+
+  Vocabulary::Kind piece_kind() const { return byte_level ? Vocabulary::kBytes : Vocabulary::kText; }
 };
 
 /// Reads the text of a tokenizer.json. `what` names it in errors (kBadData, kUnsupported).

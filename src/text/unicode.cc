@@ -64,4 +64,40 @@ const uint8_t* char_classes() {
   return table.data();
 }
 
+bool is_white_space(uint32_t c) { return class_of(char_classes(), c) == kSpace; }
+
+bool is_mark(uint32_t c) {
+  const utf8proc_category_t category = utf8proc_category(utf8proc_int32_t(c));
+  return category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC || category == UTF8PROC_CATEGORY_ME;
+}
+
+bool is_word_character(uint32_t c) {
+  if (class_of(char_classes(), c) == kLetter || c == 0x200C || c == 0x200D || is_mark(c)) return true;
+  switch (utf8proc_category(utf8proc_int32_t(c))) {
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_PC:
+      return true;
+    default:
+      return (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) || (c >= 0x1F150 && c <= 0x1F169) ||
+             (c >= 0x1F170 && c <= 0x1F189);  // circled and squared letters are Alphabetic
+  }
+}
+
+bool is_punctuation(uint32_t c) {
+  if (c < 0x80) return (c > 0x20 && c < '0') || (c > '9' && c < 'A') || (c > 'Z' && c < 'a') || (c > 'z' && c < 0x7F);
+  switch (utf8proc_category(utf8proc_int32_t(c))) {
+    case UTF8PROC_CATEGORY_PC:
+    case UTF8PROC_CATEGORY_PD:
+    case UTF8PROC_CATEGORY_PS:
+    case UTF8PROC_CATEGORY_PE:
+    case UTF8PROC_CATEGORY_PI:
+    case UTF8PROC_CATEGORY_PF:
+    case UTF8PROC_CATEGORY_PO:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace espalier

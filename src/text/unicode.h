@@ -1,5 +1,5 @@
-// Unicode classes of code points as the pre-tokenizer patterns see them: \p{L}, \p{N} and \s of Oniguruma, the regex
-// engine behind the `tokenizers` library.
+// Unicode classes of code points: as the pre-tokenizer patterns see them, \p{L}, \p{N} and \s of Oniguruma, the regex
+// engine behind the `tokenizers` library; and as that library's other parts do.
 #pragma once
 #include <cstdint>
 
@@ -17,5 +17,14 @@ const uint8_t* char_classes();
 inline uint8_t class_of(const uint8_t* classes, uint32_t code_point) {
   return code_point < kClassTableSize ? classes[code_point] : uint8_t{kOther};
 }
+
+/// White_Space: the separators and six controls.
+bool is_white_space(uint32_t code_point);
+/// \w of Rust's regex crate: letters, marks, decimal and letter numbers, connectors, joiners.
+bool is_word_character(uint32_t code_point);
+/// ASCII punctuation and the categories P*.
+bool is_punctuation(uint32_t code_point);
+/// The categories M*.
+bool is_mark(uint32_t code_point);
 
 }  // namespace espalier

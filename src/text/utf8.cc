@@ -47,6 +47,23 @@ void append_utf8(std::string& out, uint32_t c) {
   }
 }
 
+std::string take_characters(std::string& bytes) {
+  std::string text;
+  size_t at = 0;
+  while (at < bytes.size()) {
+    const Utf8Step step = utf8_step(std::string_view(bytes).substr(at));
+    if (step.kind == Utf8Step::kIncomplete) break;
+    if (step.kind == Utf8Step::kValid) {
+      text.append(bytes, at, size_t(step.length));
+    } else {
+      text += "\uFFFD";
+    }
+    at += size_t(step.length);
+  }
+  bytes.erase(0, at);
+  return text;
+}
+
 uint32_t RepairedText::source_offset(uint32_t here) const {
   const auto after = std::upper_bound(anchors.begin(), anchors.end(), here,
                                       [](uint32_t offset, const Anchor& anchor) { return offset < anchor.here; });

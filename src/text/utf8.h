@@ -36,6 +36,10 @@ inline uint32_t utf8_decode(const uint8_t* p, int& length) {
 /// Appends the UTF-8 form of a code point below 0x110000.
 void append_utf8(std::string& out, uint32_t code_point);
 
+/// Moves the characters out of `bytes` that more bytes cannot change; ill-formed ones become U+FFFD. What is left is
+/// empty or the start of a character.
+std::string take_characters(std::string& bytes);
+
 /// Well-formed text, and where each part of it came from.
 struct RepairedText {
   std::string text;

@@ -14,7 +14,7 @@ bool Vocabulary::add(int32_t id, std::string_view bytes, Kind kind) {
   Token& token = tokens_[size_t(id)];
   if (token.kind != kHole) return false;
   ESP_CHECK(bytes_.size() + bytes.size() < UINT32_MAX, "tokens of {} bytes in all", bytes_.size());
-  token = {uint32_t(bytes_.size()), uint32_t(bytes.size()), kind, false};
+  token = {uint32_t(bytes_.size()), uint32_t(bytes.size()), kind};
   bytes_ += bytes;
   return true;
 }
@@ -40,11 +40,12 @@ void Vocabulary::build_index() {
   }
 }
 
-int32_t Vocabulary::find(std::string_view wanted, Kind wanted_kind) const {
+int32_t Vocabulary::find(std::string_view wanted, Kind wanted_kind, Part part) const {
   if (index_.empty()) return -1;
   const size_t mask = index_.size() - 1;
   for (size_t slot = hash64(wanted, wanted_kind) & mask; index_[slot] >= 0; slot = (slot + 1) & mask) {
     const int32_t id = index_[slot];
+    if (part == kOfModel && outside(id)) continue;
     if (kind(id) == wanted_kind && bytes(id) == wanted) return id;
   }
   return -1;

@@ -24,6 +24,8 @@ class Vocabulary {
   /// Adds a token; `id` is below kMaxVocabulary. False where the id is taken.
   bool add(int32_t id, std::string_view bytes, Kind kind);
   void set_special(int32_t id) { tokens_[size_t(id)].special = true; }
+  /// The token is an added one that the model does not have: pieces never become it.
+  void set_outside(int32_t id) { tokens_[size_t(id)].outside = true; }
   /// Builds the index that find() uses; after the last add().
   void build_index();
 
@@ -32,13 +34,15 @@ class Vocabulary {
   bool has(int32_t id) const { return uint32_t(id) < tokens_.size() && tokens_[size_t(id)].kind != kHole; }
   Kind kind(int32_t id) const { return has(id) ? tokens_[size_t(id)].kind : kHole; }
   bool special(int32_t id) const { return has(id) && tokens_[size_t(id)].special; }
+  bool outside(int32_t id) const { return has(id) && tokens_[size_t(id)].outside; }
   /// Empty for a hole and for an id out of range.
   std::string_view bytes(int32_t id) const;
   /// As tokenizer.json writes it.
   std::string text(int32_t id) const;
 
+  enum Part { kAll, kOfModel };
   /// The id of these bytes among tokens of this kind, or -1; of several the smallest.
-  int32_t find(std::string_view bytes, Kind kind) const;
+  int32_t find(std::string_view bytes, Kind kind, Part part = kAll) const;
   /// The id of a token as tokenizer.json writes it.
   std::optional<int32_t> find_text(std::string_view text) const;
 
@@ -49,7 +53,7 @@ class Vocabulary {
   struct Token {
     uint32_t begin = 0, size = 0;
     Kind kind = kHole;
-    bool special = false;
+    bool special = false, outside = false;
   };
   std::vector<Token> tokens_;
   std::string bytes_;

@@ -1,5 +1,5 @@
-// tokenizer.json: whatever is accepted encodes any bytes without a crash, its pieces tile the text, and decoding in a
-// stream equals decoding at once. With a good tokenizer, decoding gives any text back.
+// tokenizer.json: whatever is accepted encodes any bytes without a crash, its pieces go through the text in order, and
+// decoding in a stream equals decoding at once. With a good tokenizer, decoding gives any text back.
 #include "text/tokenizer.h"
 
 #include <cstdlib>
@@ -47,12 +47,12 @@ void check(const Tokenizer& tokenizer, std::string_view text) {
   if (streamed + stream.finish() != tokenizer.decode(ids)) std::abort();
   const auto pieces = tokenizer.encode_pieces(text, {.add_special = true});
   if (pieces.size() != ids.size()) std::abort();
-  uint32_t end = 0;
+  uint32_t begin = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
-    if (pieces[i].id != ids[i] || pieces[i].begin > pieces[i].end || pieces[i].begin < end) std::abort();
-    end = pieces[i].end;
+    const auto& piece = pieces[i];
+    if (piece.id != ids[i] || piece.begin > piece.end || piece.begin < begin || piece.end > text.size()) std::abort();
+    begin = piece.begin;
   }
-  if (end > text.size()) std::abort();
 }
 
 }  // namespace
@@ -77,6 +77,9 @@ std::vector<std::string> fuzz_seeds() {
   const std::string added = R"("added_tokens":[{"id":3,"content":"<x>","special":true,"lstrip":true,"rstrip":true},)"
                             R"({"id":4,"content":"ab","normalized":true,"single_word":true}])";
   const std::string bytes = R"("pre_tokenizer":{"type":"ByteLevel"})";
+  const std::string characters = R"("model":{"type":"BPE","byte_fallback":true,"unk_token":"<x>","fuse_unk":true,)"
+                                 R"("vocab":{"<x>":3,"<0xF0>":5,"<0x9F>":6,"<0xFF>":7,"\u2581":8,"a":9,"b":10,"c":11,)"
+                                 R"("\u2581a":12,"bc":13},"merges":["\u2581 a","b c"]})";
   return {
       small_tokenizer(espalier::kGpt2Split),
       sequence,
@@ -89,5 +92,14 @@ std::vector<std::string> fuzz_seeds() {
           R"("model":{"ignore_merges":true,)" + vocabulary + "}}",
       "{" + added + "," + bytes + R"(,"post_processor":{"type":"RobertaProcessing","cls":["<x>",3],"sep":["ab",2]},)" +
           R"("decoder":{"type":"ByteLevel"},"model":{)" + vocabulary + "}}",
+      "{" + added + R"(,"normalizer":{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"\u2581"},)" +
+          R"({"type":"Replace","pattern":{"String":" "},"content":"\u2581"},)" +
+          R"({"type":"Replace","pattern":{"Regex":"a{2,}"},"content":"bc"}]},)" +
+          R"("decoder":{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"\u2581"},)" +
+          R"("content":" "},{"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,)" +
+          R"("stop":1}]},)" + characters + "}",
+      "{" + added + R"(,"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"String":"b"},)" +
+          R"("behavior":"MergedWithNext","invert":true},{"type":"Metaspace","replacement":"\u2581",)" +
+          R"("prepend_scheme":"first","split":true}]},"decoder":{"type":"Metaspace"},)" + characters + "}",
   };
 }
