@@ -1,6 +1,7 @@
-// Byte-pair encoding of one piece: start from the tokens of its bytes, or of its characters, and merge, again and again,
-// the pair of neighbours whose merge comes first in the list (of several, the leftmost). Short pieces scan for it, long
-// ones keep a heap; both give what the `tokenizers` library gives, also for lists that no training would produce.
+// Byte-pair encoding of one piece: start from the tokens of its bytes, or of its characters, and merge, again and
+// again, the pair of neighbours whose merge comes first in the list (of several, the leftmost). Short pieces scan for
+// it, long ones keep a heap; both give what the `tokenizers` library gives, also for lists that no training would
+// produce.
 #pragma once
 #include <array>
 #include <cstdint>
