@@ -42,7 +42,7 @@ void print_text(Terminal& terminal, const PrepareConfig& config, const PrepareRe
   for (const auto& [name, split] : {std::pair{"train", &r.train}, std::pair{"val", &r.val}})
     terminal.print("  {:<5}  {} tokens, {} documents, {} shards\n", name, human_count(double(split->tokens)),
                    split->documents, split->shards.size());
-  if (r.tokenizer_s > 0) terminal.print("  tokenizer trained in {:.1f} s\n", r.tokenizer_s);
+  if (config.tokenizer.empty()) terminal.print("  tokenizer trained in {:.1f} s\n", r.tokenizer_s);
   terminal.print("  encoded at {:.1f} MB/s\n", double(r.bytes) / 1e6 / std::max(r.encode_s, 1e-9));
   if (r.binary_files > 0) terminal.print("  passed over {} files that are not text\n", r.binary_files);
   if (r.bad_lines > 0) terminal.print("  passed over {} bad lines\n", r.bad_lines);

@@ -14,8 +14,10 @@
 #include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
+#include "formats/hf_folder.h"
 #include "formats/token_dataset.h"
 #include "formats/token_shards.h"
+#include "models/gguf_tokenizer.h"
 #include "text/bpe_trainer.h"
 #include "text/split.h"
 #include "text/tokenizer.h"
@@ -129,7 +131,8 @@ DocumentReaderOptions reader_options(const PrepareConfig& config) {
 /// Loads the tokenizer, or trains one on the documents that are not for validation.
 Tokenizer make_tokenizer(Context& context, Progress& progress, const PrepareConfig& config,
                          const std::vector<InputFile>& files) {
-  if (!config.tokenizer.empty()) return Tokenizer::load(config.tokenizer);
+  const std::string& given = config.tokenizer;
+  if (!given.empty()) return load_tokenizer(is_file(given) ? given : find_model(given));
   DocumentReader reader(files, reader_options(config), last_safe_cut);
   DocumentPart part;
   return train_bpe(context, progress,

@@ -31,7 +31,7 @@ struct PrepareConfig {
   void visit(Fields& f) {
     f.field("inputs", inputs, "text files, JSONL files, folders and globs");
     f.field("out", out, "folder that is made: token shards, tokenizer.json, prepare.json");
-    f.field("tokenizer", tokenizer, "tokenizer.json or a folder that has one; empty: train one on the inputs");
+    f.field("tokenizer", tokenizer, "tokenizer.json, or a model that has one; empty: train one on the inputs");
     f.field("vocab_size", vocab_size, "of the tokenizer trained here, bytes and special tokens included", 257, 1 << 22);
     f.field("min_frequency", min_frequency, "how often a pair must occur to become a token", 1);
     f.choice("pattern", pattern, {"gpt2", "llama3", "qwen2"}, "how the tokenizer trained here cuts text into pieces");
