@@ -25,7 +25,11 @@ ESP_TARGET_BF16 void multiply(const BF16Pair* a, const BF16Pair* b, int64_t pair
     _mm_prefetch(reinterpret_cast<const char*>(a + 16 * kRows), _MM_HINT_T0);
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
-      const auto x = reinterpret_cast<__m512bh>(_mm512_set1_epi32(int(a[i])));
+      __m512i spread = _mm512_set1_epi32(int(a[i]));
+#ifdef __clang__
+      asm("" : "+v"(spread));  // clang 16 crashes where it sees that bf16 numbers are spread
+#endif
+      const auto x = reinterpret_cast<__m512bh>(spread);
       left[i] = _mm512_dpbf16_ps(left[i], x, b0);
       right[i] = _mm512_dpbf16_ps(right[i], x, b1);
     }
