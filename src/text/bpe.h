@@ -8,14 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "text/char_starts.h"
 #include "text/char_table.h"
 
 namespace espalier {
-
-/// Two neighbouring tokens become one.
-struct Merge {
-  int32_t left, right, result;
-};
 
 /// A token of a piece and the byte at which it starts; it ends where the next one starts.
 struct Symbol {
@@ -27,7 +23,7 @@ struct Symbol {
 struct BpeScratch {
   std::vector<Symbol> symbols;
   std::vector<uint32_t> ranks, results, previous, next;
-  std::vector<uint64_t> heap;
+  std::vector<uint64_t> keys;
 };
 
 /// The tokens that a piece starts as.
@@ -64,11 +60,16 @@ class Bpe {
   void start_with_chars(std::string_view piece, std::vector<Symbol>& symbols) const;
   bool add_bytes(std::string_view character, uint32_t& at, std::vector<Symbol>& symbols) const;
   void rank_pair(BpeScratch& scratch, size_t left, size_t right) const;
+  void link(BpeScratch& scratch) const;
+  uint32_t merge_at(BpeScratch& scratch, uint32_t at) const;
   void merge_by_scan(BpeScratch& scratch) const;
   void merge_by_heap(BpeScratch& scratch) const;
 
   BpeAlphabet alphabet_;
+  CharStarts chars_;
   std::vector<Slot> table_;  // open addressing, a power of two
+  // A byte of each slot's hash, 0 for a free one: most pairs are no merge, and this says so within the caches.
+  std::vector<uint8_t> tags_;
   int shift_ = 63;
 };
 
