@@ -1,5 +1,7 @@
 #include "models/gguf_tokenizer.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "text/gguf_tokenizer.h"
 
@@ -14,15 +16,25 @@ Tokenizer load_gguf_tokenizer(const GgufFile& file) {
   GgufVocabulary v{.model = std::string(m.need_text("tokenizer.ggml.model"))};
   v.pre = m.text("tokenizer.ggml.pre").value_or("default");
   v.tokens.assign(tokens->begin(), tokens->end());
-  const std::vector<int64_t> types = m.integers("tokenizer.ggml.token_type").value_or(std::vector<int64_t>{});
-  v.types.assign(types.begin(), types.end());
-  const auto merges = m.texts("tokenizer.ggml.merges");
-  if (merges) v.merges.assign(merges->begin(), merges->end());
+  for (const int64_t type : m.integers("tokenizer.ggml.token_type").value_or(std::vector<int64_t>{}))
+    v.types.push_back(int32_t(std::clamp<int64_t>(type, -1, 99)));  // what it is not is refused below
+  const bool llama = v.model == "llama";
+  if (llama) {
+    const std::vector<double> scores = m.numbers("tokenizer.ggml.scores").value_or(std::vector<double>{});
+    v.scores.assign(scores.begin(), scores.end());
+    v.add_space_prefix = m.boolean("tokenizer.ggml.add_space_prefix").value_or(true);
+  } else if (const auto merges = m.texts("tokenizer.ggml.merges")) {
+    v.merges.assign(merges->begin(), merges->end());
+  } else if (v.model == "gpt2") {
+    throw error(Code::kBadData, "reading {}: a vocabulary of kind gpt2 without metadata 'tokenizer.ggml.merges'",
+                file.path());
+  }
   v.bos = m.integer("tokenizer.ggml.bos_token_id");
   v.eos = m.integer("tokenizer.ggml.eos_token_id");
   v.pad = m.integer("tokenizer.ggml.padding_token_id");
-  // Llama 3's files may leave it out; llama.cpp then adds BOS for this vocabulary and for no other that we read.
-  v.add_bos = m.boolean("tokenizer.ggml.add_bos_token").value_or(v.pre == "llama-bpe");
+  v.unknown = m.integer("tokenizer.ggml.unknown_token_id");
+  // Files may leave it out; llama.cpp then adds BOS for these vocabularies and for no other that we read.
+  v.add_bos = m.boolean("tokenizer.ggml.add_bos_token").value_or(llama || v.pre == "llama-bpe");
   v.add_eos = m.boolean("tokenizer.ggml.add_eos_token").value_or(false);
   return tokenizer_of(v, file.path());
 }
@@ -59,12 +71,19 @@ void put_tokenizer(const Tokenizer& tokenizer, int64_t vocab_size, const std::st
                    GgufMetadataBuilder& metadata) {
   const GgufVocabulary v = vocabulary_of(tokenizer, vocab_size, path);
   metadata.put("tokenizer.ggml.model", v.model);
-  metadata.put("tokenizer.ggml.pre", v.pre);
+  const bool llama = v.model == "llama";
+  metadata.put("tokenizer.ggml.pre", llama ? "default" : v.pre);
   metadata.put("tokenizer.ggml.tokens", v.tokens);
   metadata.put("tokenizer.ggml.token_type", v.types);
-  metadata.put("tokenizer.ggml.merges", v.merges);
+  if (llama) {
+    metadata.put("tokenizer.ggml.scores", v.scores);
+    metadata.put("tokenizer.ggml.add_space_prefix", v.add_space_prefix);
+  } else {
+    metadata.put("tokenizer.ggml.merges", v.merges);
+  }
   if (v.bos) metadata.put("tokenizer.ggml.bos_token_id", uint32_t(*v.bos));
   if (v.eos) metadata.put("tokenizer.ggml.eos_token_id", uint32_t(*v.eos));
+  if (v.unknown) metadata.put("tokenizer.ggml.unknown_token_id", uint32_t(*v.unknown));
   if (v.pad) metadata.put("tokenizer.ggml.padding_token_id", uint32_t(*v.pad));
   metadata.put("tokenizer.ggml.add_bos_token", v.add_bos);
   metadata.put("tokenizer.ggml.add_eos_token", v.add_eos);

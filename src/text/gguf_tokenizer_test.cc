@@ -93,8 +93,8 @@ TEST(GgufTokenizer, ComesBackAsItWas) {
 
 TEST(GgufTokenizer, NamesWhatItDoesNotKnow) {
   GgufVocabulary v = small("gpt-2");
-  v.model = "llama";
-  expect_refused(Code::kUnsupported, "'tokenizer.ggml.model' is 'llama'", v);
+  v.model = "bert";
+  expect_refused(Code::kUnsupported, "'tokenizer.ggml.model' is 'bert'", v);
   expect_refused(Code::kUnsupported, "'tokenizer.ggml.pre' is 'tekken'", small("tekken"));
 }
 
@@ -114,6 +114,9 @@ TEST(GgufTokenizer, NamesWhatDoesNotFit) {
   v = small("gpt-2");
   v.tokens[100] = v.tokens[101];
   expect_refused(Code::kBadData, "twice", v);
+  v = small("gpt-2");
+  v.types[7] = 7;
+  expect_refused(Code::kBadData, "the type of token 7 is 7", v);
 }
 
 TEST(GgufTokenizer, RefusesMoreTokensThanTheModelHas) {
