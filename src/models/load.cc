@@ -86,11 +86,10 @@ ArchSpec gguf_spec(const GgufFile& file) {
   return read_config(config, file.path());
 }
 
-void fill(Context& ctx, Decoder& model, const WeightSource& source) {
-  for (Param& p : model.params()) {
-    const bool vector = p.shape().rank() == 1;
-    const WeightInfo info{p.name, vector ? 0 : p.shape()[0], p.shape()[vector ? 0 : 1]};
-    for (const Part& part : parts_of(source, model.spec(), info))
+void fill(Context& ctx, Decoder& model, const WeightSource& source, const ArchSpec& stored) {
+  for (const WeightInfo& w : weight_list(stored)) {
+    Param& p = *model.find(w.name);
+    for (const Part& part : parts_of(source, stored, w))
       copy_in(ctx, source, part, p.master ? p.master : p.compute_copy);
   }
   model.refresh_copies(ctx);
@@ -127,14 +126,18 @@ std::unique_ptr<Decoder> load_model(Context& ctx, const Mesh& mesh, const std::s
   const std::unique_ptr<WeightSource> source = open_weight_source(path, spec);
   check_weights(*source, spec);  // before memory is taken: a configuration may lie
   auto model = std::make_unique<Decoder>(spec, mesh, options.dtype, options.train);
-  fill(ctx, *model, *source);
+  fill(ctx, *model, *source, spec);
   return model;
 }
 
 void load_weights(Context& ctx, Decoder& model, const std::string& path) {
-  const std::unique_ptr<WeightSource> source = open_weight_source(path, model.spec());
-  check_weights(*source, model.spec());
-  fill(ctx, model, *source);
+  load_weights(ctx, model, path, model.spec());
+}
+
+void load_weights(Context& ctx, Decoder& model, const std::string& path, const ArchSpec& stored) {
+  const std::unique_ptr<WeightSource> source = open_weight_source(path, stored);
+  check_weights(*source, stored);
+  fill(ctx, model, *source, stored);
 }
 
 }  // namespace espalier

@@ -30,5 +30,8 @@ void check_weights(const WeightSource& source, const ArchSpec& spec);
 
 /// Fills an existing decoder of the same architecture.
 void load_weights(Context& ctx, Decoder& model, const std::string& path);
+/// The same where the stored model has a smaller vocabulary, as `stored` says, whose rows become the first ones; the
+/// others stay as they are.
+void load_weights(Context& ctx, Decoder& model, const std::string& path, const ArchSpec& stored);
 
 }  // namespace espalier
