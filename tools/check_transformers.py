@@ -1,7 +1,8 @@
 """Checks that models written by Espalier are read by transformers and give the same numbers there.
 
-Each MODEL is written anew by `espalier convert` in f32, bf16 and f16, in one file and in many shards. Then transformers
-loads what was written and scores random tokens, and `espalier eval perplexity --per-token` scores the same ones from
+Each MODEL is written anew by `espalier convert` in f32, bf16 and f16, in one file and in many shards, by `espalier
+convert` with a larger vocabulary, and by `espalier train --init` after a few steps. Then transformers loads what was
+written and scores random tokens, and `espalier eval perplexity --per-token` scores the same ones from
 the same files. Both compute in f32, so the scores (nats, up to about 20) agree to f32's rounding.
 
 Needs torch, transformers, numpy. Run: python tools/check_transformers.py build/release/espalier MODEL...
@@ -45,17 +46,27 @@ def check(binary, source, scratch):
     shard = scratch / "ids.bin"
     ids.tofile(shard)
     size = sum(file.stat().st_size for file in source.glob("*.safetensors"))
+    folder = scratch / "model"
+
+    def compare(what):
+        theirs = scores_of_transformers(folder, ids, context)
+        ours = scores_of_espalier(binary, folder, shard, context)
+        error = numpy.linalg.norm(ours - theirs) / numpy.linalg.norm(theirs)
+        files = len(list(folder.glob("*.safetensors")))
+        print(f"{source.name:20} {what:10} {files:3} files  {len(ours)} scores  relative error {error:.2e}")
+        return error
+
     worst = 0
     for dtype in ("f32", "bf16", "f16"):
         for shards, megabytes in (("one file", 5000), ("many", size / 5e6)):
-            folder = scratch / "model"
             run(binary, "convert", source, folder, "--dtype", dtype, "--max-shard-mb", megabytes)
-            theirs = scores_of_transformers(folder, ids, context)
-            ours = scores_of_espalier(binary, folder, shard, context)
-            error = numpy.linalg.norm(ours - theirs) / numpy.linalg.norm(theirs)
-            files = len(list(folder.glob("*.safetensors")))
-            print(f"{source.name:20} {dtype:5} {files:3} files  {len(ours)} scores  relative error {error:.2e}")
-            worst = max(worst, error)
+            worst = max(worst, compare(dtype))
+    run(binary, "convert", source, folder, "--vocab-multiple", 64)
+    worst = max(worst, compare("grown"))
+    run(binary, "train", "--init", source, "--data.train", shard, "--data.context", context // 2, "--data.batch", 1,
+        "--max_steps", 3, "--compute.dtype", "f32", "--run.out", scratch / "run")
+    folder = scratch / "run/model"
+    worst = max(worst, compare("trained"))
     return worst
 
 

@@ -6,11 +6,13 @@
 #include "cli/open_model.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
-#include "formats/gguf.h"
 #include "formats/hf_folder.h"
-#include "models/gguf_tokenizer.h"
+#include "models/companions.h"
+#include "models/load.h"
+#include "models/resize.h"
 #include "models/save.h"
 #include "models/save_gguf.h"
+#include "text/extend_vocabulary.h"
 
 namespace espalier {
 
@@ -23,39 +25,40 @@ namespace fs = std::filesystem;
 struct Options {
   std::string from, to, dtype = "f32";
   double max_shard_mb = 5000;
+  std::vector<std::string> new_tokens;
+  int64_t vocab_multiple = 1;
   void visit(Fields& f) {
     f.field("from", from, "Hugging Face folder, .gguf, run folder, or the id of a model in the cache");
     f.field("to", to, "Hugging Face folder to write, or a file whose name ends in .gguf");
     f.choice("dtype", dtype, {"f32", "bf16", "f16", "q8_0"}, "of the weights written; q8_0 for .gguf only");
     f.field("max_shard_mb", max_shard_mb, "largest file of weights of a folder, in MB", 0, 1e9);
+    f.field("new_tokens", new_tokens, "special tokens that the model gets; their rows begin as the mean row");
+    f.field("vocab_multiple", vocab_multiple, "round the rows of the vocabulary up to a multiple of this", 1, 1 << 20);
   }
 };
 
-// The tokenizer and what else speaks of the text, as it is.
-void copy_companions(const std::string& from, const std::string& to) {
-  for (const std::string& path : list_folder(from)) {
-    const std::string name = fs::path(path).filename();
-    const bool text = name.ends_with(".json") || name == "chat_template.jinja";
-    if (!is_file(path) || name == "config.json" || !text || name.ends_with(".index.json")) continue;
-    copy_file(path, to + "/" + name);
+/// The model with a vocabulary that has room for the new tokens, which its tokenizer gets.
+std::unique_ptr<Decoder> load_grown(Terminal& terminal, const std::string& from, const Options& options,
+                                    Companions& companions) {
+  const std::optional<Tokenizer> tokenizer = companions.load_tokenizer();
+  if (!tokenizer && !options.new_tokens.empty())
+    throw error(Code::kUsage, "converting {}: it has no tokenizer that could get new tokens", from);
+  ArchSpec spec = load_spec(from);
+  int64_t known = spec.vocab, tokens = spec.vocab;
+  if (tokenizer) {
+    companions.tokenizer = with_added_tokens(*tokenizer, options.new_tokens);
+    known = tokenizer->vocab_size();
+    tokens = companions.tokenizer->vocab_size();
   }
+  const VocabularyGrowth growth = grow_vocabulary(spec.vocab, known, tokens, options.vocab_multiple);
+  spec.vocab = growth.rows;
+  validate(spec, from);
+  auto model = std::make_unique<Decoder>(spec, one_process_mesh(), DType::kF32, false);
+  load_grown_weights(terminal.context(), *model, from, growth);
+  terminal.log().info("{}: {} tokens, they were {}; {} rows, they were {}", options.to, tokens, known, growth.rows,
+                      growth.stored);
+  return model;
 }
-
-// The same out of a GGUF, where it has them. Read before anything is written: its kind may be one that we do not know.
-struct Companions {
-  std::optional<Tokenizer> tokenizer;
-  std::optional<std::string> chat_template;
-
-  explicit Companions(const std::string& from) {
-    const GgufFile file = GgufFile::open(from);
-    if (file.metadata().find("tokenizer.ggml.tokens")) tokenizer = load_gguf_tokenizer(file);
-    chat_template = gguf_chat_template(file);
-  }
-  void save(const std::string& to) const {
-    if (tokenizer) tokenizer->save(to);
-    if (chat_template) write_file_atomic(to + "/chat_template.jinja", *chat_template);
-  }
-};
 
 GgmlType gguf_type(const std::string& dtype) {
   if (dtype == "q8_0") return GgmlType::kQ8_0;
@@ -70,7 +73,11 @@ int run(Terminal& terminal, std::span<const std::string> args) {
   std::error_code ignored;
   if (fs::equivalent(from, options.to, ignored))
     throw error(Code::kUsage, "converting {}: it would replace itself; give another folder to write", from);
+  const bool grows = !options.new_tokens.empty() || options.vocab_multiple > 1;
   if (options.to.ends_with(".gguf")) {
+    if (grows)
+      throw error(Code::kUsage, "converting to {}: a vocabulary grows on the way to a folder; make .gguf of "
+                  "that one", options.to);
     save_gguf(terminal.context(), from, options.to, {.type = gguf_type(options.dtype)});
     terminal.log().info("wrote {} in {}", options.to, options.dtype);
     return 0;
@@ -82,15 +89,11 @@ int run(Terminal& terminal, std::span<const std::string> args) {
   if (is_folder(options.to) && !list_folder(options.to).empty() && !is_file(options.to + "/config.json"))
     throw error(Code::kUsage, "converting to {}: the folder holds other things than a model; give another one",
                 options.to);
-  std::optional<Companions> companions;
-  if (is_gguf(from)) companions.emplace(from);
-  const auto model = open_model(terminal, from, "f32");
+  Companions companions = Companions::of(from);
+  const auto model = grows ? load_grown(terminal, from, options, companions) : open_model(terminal, from, "f32");
   save_model(terminal.context(), *model, options.to,
              {.dtype = parse_dtype(options.dtype), .max_shard_bytes = uint64_t(options.max_shard_mb * 1e6)});
-  if (companions)
-    companions->save(options.to);
-  else
-    copy_companions(from, options.to);
+  companions.save(options.to);
   terminal.log().info("wrote {} in {}", options.to, options.dtype);
   return 0;
 }
@@ -99,6 +102,7 @@ int run(Terminal& terminal, std::span<const std::string> args) {
 
 const Verb kConvert = {"convert", "Make", "write a model anew: as a folder or as .gguf, in another dtype", "from to",
                        "espalier convert runs/demo demo-bf16 --dtype bf16\n"
-                       "espalier convert runs/demo demo.gguf --dtype q8_0", run};
+                       "espalier convert runs/demo demo.gguf --dtype q8_0\n"
+                       "espalier convert runs/demo demo-act --new-tokens '[\"<act>\", \"</act>\"]'", run};
 
 }  // namespace espalier

@@ -10,8 +10,8 @@
 namespace espalier {
 namespace {
 
-ProgramResult ok(const std::vector<std::string>& args) {
-  const ProgramResult result = run_program(args);
+ProgramResult ok(const std::vector<std::string>& args, const std::string& input = "") {
+  const ProgramResult result = run_program(args, input);
   EXPECT_EQ(result.status, 0) << result.err;
   return result;
 }
@@ -34,6 +34,28 @@ TEST(Convert, AModelGoesIntoAGgufAndBack) {
                                       "--ignore-eos", "--json"}).out).at("ids"));
   EXPECT_EQ(answers[0], answers[1]);
   EXPECT_EQ(answers[0], answers[2]);
+}
+
+TEST(Convert, AVocabularyGrows) {
+  const TinyModel model;
+  const std::string file = model.path() + "/m.gguf";
+  ok({"convert", model.path(), file});
+  for (const std::string& from : {model.path(), file}) {
+    const std::string to = from + ".grown";
+    ok({"convert", from, to, "--new-tokens", R"(["<act>", "</act>"])", "--vocab-multiple", "64"});
+    EXPECT_EQ(read_json_file(to + "/config.json").at("vocab_size"), 704);
+    EXPECT_EQ(Json::parse(ok({"tokenize", to}, R"("<act>ab</act>")").out).front(), 700);
+    EXPECT_EQ(Json::parse(ok({"inspect", to, "--json"}).out).at("tokenizer").at("vocab_size"), 702);
+    ok({"generate", to, "--prompt", "<act>", "--max-tokens", "3"});
+    ok({"convert", to, to + ".gguf"});
+    EXPECT_EQ(Json::parse(ok({"tokenize", to + ".gguf"}, R"("</act>")").out), Json({701}));
+    const ProgramResult again = run_program({"convert", to, model.path() + "/again", "--new-tokens", "<act>"});
+    EXPECT_EQ(again.status, 2);
+    EXPECT_NE(again.err.find("'<act>' is token 700 of this tokenizer already"), std::string::npos) << again.err;
+  }
+  const ProgramResult refused = run_program({"convert", model.path(), file, "--new-tokens", "<x>"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.err.find("on the way to a folder"), std::string::npos) << refused.err;
 }
 
 TEST(Convert, QuantisesIntoGgufOnly) {

@@ -31,7 +31,7 @@ std::string cell(const std::string& key, const OrderedJson& value) {
   if (value.is_string()) {
     constexpr size_t kMost = 400;
     const std::string text = value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-    if (text.size() > kMost)
+    if (text.size() > kMost && key != "cannot_run")
       return fmt::format("({} bytes; --json shows them)", value.get_ref<const std::string&>().size());
     return text.find('\\') == std::string::npos ? value.get<std::string>() : text;  // keeps line breaks on one line
   }

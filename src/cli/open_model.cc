@@ -8,6 +8,7 @@
 #include "base/human.h"
 #include "formats/gguf.h"
 #include "formats/hf_folder.h"
+#include "formats/pickle.h"
 #include "models/gguf_tokenizer.h"
 #include "models/load.h"
 
@@ -33,7 +34,7 @@ DType stored_dtype(const std::string& folder) {
 }  // namespace
 
 Tokenizer open_tokenizer(const std::string& model) {
-  return load_tokenizer(is_file(model) ? model : find_model(model));
+  return load_tokenizer(is_file(model) && !is_pickle(model) ? model : find_model(model));
 }
 
 std::unique_ptr<Decoder> open_model(Terminal& terminal, const std::string& folder, const std::string& dtype) {

@@ -19,11 +19,11 @@ namespace {
 /// differ by the weights alone.
 std::function<std::string(Decoder&)> sampler(Context& ctx, const TrainSetup& setup) {
   if (setup.config.run.sample_every == 0) return nullptr;
-  if (setup.tokenizer.empty()) {
+  if (!setup.vocabulary.tokenizer) {
     ctx.log.warn("there will be no samples: no tokenizer.json beside {}", setup.config.data.train);
     return nullptr;
   }
-  const Tokenizer tokenizer = Tokenizer::load(setup.tokenizer);
+  const Tokenizer tokenizer = *setup.vocabulary.tokenizer;
   const RunConfig run = setup.config.run;
   return [&ctx, tokenizer, run](Decoder& model) {
     Generator generator(ctx, model, &tokenizer);
@@ -63,7 +63,7 @@ int run(Terminal& terminal, std::span<const std::string> args) {
   TrainHooks hooks{.progress = &terminal.progress(),
                    .interrupted = [&terminal] { return terminal.interrupted(); },
                    .sample = sampler(ctx, setup)};
-  const bool talks = !setup.tokenizer.empty();
+  const bool talks = setup.vocabulary.tokenizer.has_value();
   Trainer trainer(ctx, one_process_mesh(), std::move(setup), std::move(hooks));
   const TrainOutcome outcome = trainer.run();
   print_outcome(terminal, config.run.out, outcome, talks);

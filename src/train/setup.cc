@@ -9,7 +9,6 @@
 #include "base/file.h"
 #include "formats/hf_folder.h"
 #include "models/load.h"
-#include "text/tokenizer.h"
 
 namespace espalier {
 namespace {
@@ -21,29 +20,22 @@ constexpr std::string_view kFixed[] = {
     "model.family", "model.layers",    "model.width",         "model.heads",      "model.kv_heads",
     "model.ffn",    "model.vocab",     "model.positions",     "model.window",     "model.parallel_block",
     "data.context", "model.tied_head", "data.pack_documents", "model.rope_theta", "optim.kind",
-    "data.seed"};
+    "data.seed",    "model.new_tokens", "model.vocab_multiple"};
 /// Settings whose change is worth a word.
 constexpr std::string_view kNoted[] = {"model", "data", "optim", "compute", "run.seed"};
 
-/// Where the data's tokenizer.json lies: beside the shards, in the folder above, or with the model it continues.
-std::string find_tokenizer(const TokenDataset& data, const std::string& init) {
-  const fs::path shard = fs::absolute(data.shards()[0].path());
-  for (const fs::path& folder : {shard.parent_path(), shard.parent_path().parent_path(), fs::path(init)})
-    if (!folder.empty() && is_file(folder / "tokenizer.json")) return folder;
-  return "";
+/// The tokenizer, and the vocabulary of a model that is continued, grown where the recipe asks for it.
+void settle_vocabulary(Context& ctx, TrainSetup& s) {
+  s.vocabulary = find_vocabulary(ctx, s.config, s.train, s.init, s.spec.vocab);
+  if (s.vocabulary.growth) s.spec.vocab = s.vocabulary.growth->rows;
+  if (!s.init.empty()) validate(s.spec, s.init);
 }
 
-/// Holds the tokenizer against the shards, and takes BOS and EOS from it where the model has none.
-void check_tokenizer(TrainSetup& s) {
-  const Tokenizer tokenizer = Tokenizer::load(s.tokenizer);
-  const uint64_t hash = s.train.vocab_hash();
-  if (hash != 0 && tokenizer.vocab_hash() != hash)
-    throw error(Code::kMismatch,
-                "the shards of {} were made with another tokenizer (hash {}) than {}/tokenizer.json (hash "
-                "{}); prepare the text again with this one",
-                s.config.data.train, hex64(hash), s.tokenizer, hex64(tokenizer.vocab_hash()));
-  if (!s.spec.bos && tokenizer.bos()) s.spec.bos = *tokenizer.bos();
-  if (!s.spec.eos && tokenizer.eos()) s.spec.eos = *tokenizer.eos();
+/// BOS and EOS from the tokenizer where the model has none.
+void take_special_ids(TrainSetup& s) {
+  const std::optional<Tokenizer>& tokenizer = s.vocabulary.tokenizer;
+  if (!s.spec.bos && tokenizer && tokenizer->bos()) s.spec.bos = *tokenizer->bos();
+  if (!s.spec.eos && tokenizer && tokenizer->eos()) s.spec.eos = *tokenizer->eos();
 }
 
 void open_data(TrainSetup& s) {
@@ -53,7 +45,8 @@ void open_data(TrainSetup& s) {
   const int64_t vocab = known > 0 ? known : s.train.vocab_size();
   if (vocab == 0)
     throw error(Code::kUsage, "the shards of {} do not say how large their vocabulary is; set model.vocab", data.train);
-  if (s.init.empty()) s.spec = arch_of(s.config.model, vocab, data.context);
+  const int64_t multiple = s.config.model.vocab_multiple;
+  if (s.init.empty()) s.spec = arch_of(s.config.model, (vocab + multiple - 1) / multiple * multiple, data.context);
   if (!data.val.empty()) s.val = TokenDataset::open(data.val, vocab);
   if (s.val && s.val->vocab_hash() != s.train.vocab_hash())
     throw error(Code::kMismatch, "the shards of {} and of {} were made with different tokenizers", data.train,
@@ -129,10 +122,10 @@ TrainSetup prepare_training(Context& ctx, const TrainConfig& config) {
     s.init = find_model(config.model.init);
     s.spec = load_spec(s.init);
   }
+  settle_vocabulary(ctx, s);
   open_data(s);
   check_same_data(ctx, s);
-  s.tokenizer = find_tokenizer(s.train, s.init);
-  if (!s.tokenizer.empty()) check_tokenizer(s);
+  take_special_ids(s);
   s.compute = choose_compute(ctx, s.config.compute);
   s.config.compute.dtype = s.state.dtype = dtype_name(s.compute.dtype);
   s.plan = plan_memory(s.config, s.spec, s.compute.dtype, ctx.pool.size());

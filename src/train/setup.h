@@ -9,6 +9,7 @@
 #include "formats/token_dataset.h"
 #include "train/compute_choice.h"
 #include "train/memory_plan.h"
+#include "train/run_vocabulary.h"
 #include "train/train_config.h"
 #include "train/train_state.h"
 
@@ -19,8 +20,8 @@ struct TrainSetup {
   TokenDataset train;
   std::optional<TokenDataset> val;
   ArchSpec spec;
-  std::string init;       ///< model folder to begin from; empty: random weights
-  std::string tokenizer;  ///< folder with the tokenizer.json of the data; empty: none found
+  std::string init;  ///< model folder or .gguf to begin from; empty: random weights
+  RunVocabulary vocabulary;
   ComputeChoice compute;
   MemoryPlan plan;
   int64_t available_bytes = 0;

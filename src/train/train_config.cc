@@ -63,6 +63,9 @@ ArchSpec arch_of(const ModelConfig& m, int64_t vocab, int64_t context) {
 void check_config(const TrainConfig& c) {
   if (c.data.train.empty())
     throw usage("data.train is empty: name the token shards to learn from (`espalier prepare` makes them)");
+  if (!c.model.new_tokens.empty() && c.model.init.empty())
+    throw usage("model.new_tokens is set but model.init is empty: only a model that exists gets new tokens; a new one "
+                "learns those of the shards");
   if (c.run.out.empty()) throw usage("run.out is empty: name the run folder");
   if (c.run.max_steps == 0 && c.run.max_minutes == 0)
     throw usage("run.max_steps and run.max_minutes are both 0: one of them must end the run");

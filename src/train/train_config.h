@@ -51,6 +51,8 @@ struct RunConfig {
 
 struct ModelConfig {
   std::string init;
+  std::vector<std::string> new_tokens;
+  int64_t vocab_multiple = 1;
   std::string family = "gpt2";
   int64_t layers = 12, width = 768, heads = 12, kv_heads = 0, ffn = 0;
   int64_t vocab = 0, positions = 0;
@@ -60,7 +62,11 @@ struct ModelConfig {
   double dropout = 0;
   void visit(Fields& f) {
     f.field("init", init,
-            "continue from this model (a Hugging Face folder or a run folder); what follows is then its own");
+            "continue from this model (a Hugging Face folder, a .gguf, a run folder, or an id in a cache); family and "
+            "what follows are then its own");
+    f.field("new_tokens", new_tokens,
+            "special tokens that the tokenizer of `init` gets; their rows begin as the mean row");
+    f.field("vocab_multiple", vocab_multiple, "round the rows of the vocabulary up to a multiple of this", 1, 1 << 20);
     f.choice("family", family, {"gpt2", "llama"}, "architecture; `espalier list models` describes them");
     f.field("layers", layers, "number of layers", 1, 10000);
     f.field("width", width, "size of the residual stream", 1, 1 << 20);

@@ -13,6 +13,7 @@
 #include "base/human.h"
 #include "models/init.h"
 #include "models/load.h"
+#include "models/resize.h"
 #include "models/save.h"
 #include "report/run_report.h"
 #include "train/schedule.h"
@@ -23,13 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kShowEveryS = 0.5;
-
-/// Puts the tokenizer beside the model, so that the folder talks.
-void copy_tokenizer(const std::string& from, const std::string& to) {
-  for (const char* name :
-       {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json"})
-    if (is_file(from + "/" + name)) copy_file(from + "/" + name, to + "/" + name);
-}
 
 /// The setup, once its memory is known to be there.
 TrainSetup fitting(TrainSetup setup) {
@@ -76,7 +70,10 @@ void Trainer::build() {
     guard_->restore(state_.guard);
     setup_.checkpoint.reset();  // unmaps it
   } else if (!setup_.init.empty()) {
-    load_weights(ctx_, *model_, setup_.init);
+    if (const auto& growth = setup_.vocabulary.growth)
+      load_grown_weights(ctx_, *model_, setup_.init, *growth);
+    else
+      load_weights(ctx_, *model_, setup_.init);
   } else {
     initialise(ctx_, *model_, seed);
   }
@@ -131,6 +128,9 @@ void Trainer::begin() {
     saved_step_ = state_.step;
   } else {
     metrics_->event(0, "fact", "parameters: " + human_count(double(parameter_count(setup_.spec))));
+    if (const auto& grown = setup_.vocabulary.growth)
+      metrics_->event(0, "fact", fmt::format("vocabulary: {} tokens, {} of them new, in {} rows", grown->tokens,
+                                             grown->tokens - grown->known, grown->rows));
     metrics_->event(0, "fact", fmt::format("tokens a step: {}", config_.tokens_per_step()));
     metrics_->event(0, "fact", fmt::format("products in: {}", dtype_name(setup_.compute.dtype)));
     if (setup_.compute.peak_gflops > 0)
@@ -279,7 +279,7 @@ TrainOutcome Trainer::finish() {
   save(true);
   saver_->finish();
   save_model(ctx_, *model_, out + "/model");
-  if (!setup_.tokenizer.empty()) copy_tokenizer(setup_.tokenizer, out + "/model");
+  setup_.vocabulary.companions.save(out + "/model");
   if (config_.run.sample_every > 0 && !every(config_.run.sample_every)) sample();
   metrics_->status(interrupted ? "interrupted" : "finished");
   write_file_atomic(out + "/report.html", run_report_html(load_run(out)));
