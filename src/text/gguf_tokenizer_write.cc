@@ -159,7 +159,7 @@ GgufVocabulary vocabulary_of(const Tokenizer& tokenizer, int64_t vocab_size, con
   const auto unknown = model.find("unk_token");
   if (unknown != model.end() && unknown->is_string()) v.unknown = tokenizer.id_of(unknown->get<std::string>());
   if (v.model == "llama") {
-    if (v.unknown) v.types[size_t(*v.unknown)] = Type::kUnknown;
+    if (v.unknown && v.types[size_t(*v.unknown)] == Type::kControl) v.types[size_t(*v.unknown)] = Type::kUnknown;
     put_scores(source, v);
   } else {
     for (const Json& merge : model.at("merges")) {
