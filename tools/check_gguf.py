@@ -96,9 +96,12 @@ def check_logits(espalier, path, options):
         lines = run(espalier, "eval", "perplexity", path, "--text", file, "--context", 128, "--per-token").splitlines()
         ours = [json.loads(line) for line in lines]
         ids = json.loads(run(espalier, "tokenize", path, stdin=json.dumps(text) + "\n"))
+    bos = bos_of(path)
+    if bos is not None:
+        ids.insert(0, bos)
     chunks = torch.tensor(ids[: len(ids) // 128 * 128]).reshape(-1, 128)
-    if bos_of(path) is not None:
-        chunks[:, 0] = bos_of(path)
+    if bos is not None:
+        chunks[:, 0] = bos
     with torch.no_grad():
         logs = torch.log_softmax(model(input_ids=chunks).logits.double(), -1)
     nll = -logs[:, :-1].gather(-1, chunks[:, 1:, None])[..., 0]
