@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -86,6 +88,9 @@ TEST(Inspect, AGgufTellsAllThatAFolderTells) {
   EXPECT_EQ(object.at("metadata").at("tokenizer.ggml.tokens"), "700 of type string");
   EXPECT_EQ(object.at("tensors").size(), 21u);
   EXPECT_EQ(object.at("verified"), true);
+  std::filesystem::create_directories(model.path() + "/alone");
+  std::filesystem::rename(file, model.path() + "/alone/m.gguf");  // a folder of one is that one
+  EXPECT_EQ(Json::parse(ok({"inspect", model.path() + "/alone", "--json"}).out).at("kind"), "gguf");
 }
 
 }  // namespace

@@ -79,17 +79,34 @@ constexpr FileKind kKinds[] = {
 
 std::span<const FileKind> file_kinds() { return kKinds; }
 
+namespace {
+
+const FileKind* kind_of(const std::string& path) {
+  for (const FileKind& kind : kKinds)
+    if (kind.matches(path)) return &kind;
+  return nullptr;
+}
+
+bool holds_gguf(const std::string& path) {
+  if (!is_folder(path)) return false;
+  const std::vector<std::string> inside = list_folder(path);
+  return std::any_of(inside.begin(), inside.end(), [](const std::string& file) { return file.ends_with(".gguf"); });
+}
+
+}  // namespace
+
 OrderedJson describe(Terminal& terminal, const std::string& given, const DescribeOptions& options) {
-  const std::string path = path_exists(given) ? given : find_model(given);
+  std::string path = path_exists(given) ? given : find_model(given);
   if (is_pickle(path)) throw pickle_refusal(path);
-  for (const FileKind& kind : kKinds) {
-    if (!kind.matches(path)) continue;
-    OrderedJson object = {{"kind", kind.name}, {"path", path}};
-    object.update(kind.describe(terminal, path, options));
+  const FileKind* kind = kind_of(path);
+  if (!kind && holds_gguf(path)) kind = kind_of(path = find_model(path));
+  if (kind) {
+    OrderedJson object = {{"kind", kind->name}, {"path", path}};
+    object.update(kind->describe(terminal, path, options));
     return object;
   }
   std::vector<std::string> known;
-  for (const FileKind& kind : kKinds) known.emplace_back(kind.summary);
+  for (const FileKind& each : kKinds) known.emplace_back(each.summary);
   throw error(Code::kUnsupported, "inspecting {}: its contents are of no format that Espalier reads; those are {}",
               path, fmt::join(known, ", "));
 }

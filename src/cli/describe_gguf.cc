@@ -8,10 +8,8 @@
 #include "cli/describe.h"
 #include "formats/gguf.h"
 #include "formats/gguf_blocks.h"
-#include "models/gguf_arch.h"
 #include "models/gguf_tokenizer.h"
 #include "models/load.h"
-#include "models/registry.h"
 
 namespace espalier {
 namespace {
@@ -70,7 +68,7 @@ OrderedJson describe_gguf(Terminal& terminal, const std::string& path, const Des
   const GgufFile file = GgufFile::open(path);
   OrderedJson object = {{"version", file.version()}, {"parts", file.parts()}};
   try {
-    object.update(describe_spec(read_config(gguf_config(file), path)));
+    object.update(describe_spec(load_spec(path)));
   } catch (const Error& e) {  // inspect's edge: what we cannot run, we can still look at
     object["cannot_run"] = e.what();
   }

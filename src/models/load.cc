@@ -1,5 +1,6 @@
 #include "models/load.h"
 
+#include <algorithm>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -75,13 +76,31 @@ std::vector<Part> parts_of(const WeightSource& source, const ArchSpec& spec, con
   return parts;
 }
 
-// The ends of a turn and of a message are ends of a text too, as in llama.cpp.
+// Control tokens of these names end a text in llama.cpp, whatever the metadata say of eos, so the files' makers do not
+// list them.
+constexpr std::string_view kEnds[] = {"<|endoftext|>", "<|im_end|>", "<|eot_id|>",    "<|eom_id|>",
+                                      "<|end|>",       "<|eot|>",    "<end_of_turn>", "<｜end▁of▁sentence｜>"};
+constexpr int64_t kControlToken = 3;
+
+void add_named_ends(const GgufMetadata& metadata, Json& ends) {
+  const auto tokens = metadata.texts("tokenizer.ggml.tokens");
+  const auto types = metadata.integers("tokenizer.ggml.token_type");
+  if (!tokens || !types) return;
+  for (size_t id = 0; id < std::min(tokens->size(), types->size()); ++id)
+    if ((*types)[id] == kControlToken && std::ranges::find(kEnds, (*tokens)[id]) != std::end(kEnds))
+      ends.push_back(id);
+}
+
+// The ends of a turn and of a message are ends of a text too.
 ArchSpec gguf_spec(const GgufFile& file) {
   Json config = gguf_config(file);
   Json ends = Json::array();
   if (config.contains("eos_token_id")) ends.push_back(config["eos_token_id"]);
   for (const char* key : {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
     if (const auto id = file.metadata().integer(key)) ends.push_back(*id);
+  add_named_ends(file.metadata(), ends);
+  constexpr size_t kMost = 16;  // a damaged file may repeat a name for ever
+  if (ends.size() > kMost) ends.erase(ends.begin() + kMost, ends.end());
   if (!ends.empty()) config["eos_token_id"] = ends;
   return read_config(config, file.path());
 }

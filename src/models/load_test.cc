@@ -251,24 +251,42 @@ TEST(Load, GenerationSettingsSayWhatEndsAText) {
   EXPECT_EQ(read_json_file(folder / "again/config.json").at("eos_token_id"), Json({9, 2}));
 }
 
-TEST(Load, TheEndOfATurnInAGgufEndsAText) {
+/// Of the golden Llama 3 as a .gguf with more metadata.
+ArchSpec spec_of_gguf_with(GgufMetadataBuilder& metadata) {
   Machine m;
   TestFolder folder;
   save_gguf(m.ctx, golden_folder("llama3"), folder / "m.gguf", {.sync = false});
   const GgufFile file = GgufFile::open(folder / "m.gguf");
-  GgufMetadataBuilder metadata;
   for (const std::string_view key : file.metadata().keys()) metadata.put(key, *file.metadata().find(key));
-  metadata.put("tokenizer.ggml.eot_token_id", uint32_t{9});
-  metadata.put("tokenizer.ggml.eom_token_id", uint32_t{2});  // the model's own eos
   std::vector<PlannedGgufTensor> plan;
   for (const GgufTensor& tensor : file.tensors()) plan.push_back({std::string(tensor.name), tensor.type, tensor.shape});
-  GgufWriter writer(folder / "ends.gguf", metadata, plan);
+  GgufWriter writer(folder / "more.gguf", metadata, plan);
   for (const GgufTensor& tensor : file.tensors())
     writer.write_blocks(tensor.name, file.data(tensor).data(), file.data(tensor).size());
   writer.finish(false);
-  const ArchSpec spec = load_spec(folder / "ends.gguf");
+  return load_spec(folder / "more.gguf");
+}
+
+TEST(Load, TheEndOfATurnInAGgufEndsAText) {
+  GgufMetadataBuilder metadata;
+  metadata.put("tokenizer.ggml.eot_token_id", uint32_t{9});
+  metadata.put("tokenizer.ggml.eom_token_id", uint32_t{2});  // the model's own eos
+  const ArchSpec spec = spec_of_gguf_with(metadata);
   EXPECT_EQ(spec.eos, 2);
   EXPECT_EQ(spec.more_eos, std::vector<int64_t>{9});
+}
+
+TEST(Load, ControlTokensOfKnownNamesInAGgufEndATextToo) {
+  GgufMetadataBuilder metadata;
+  std::vector<std::string> tokens(61, "a");
+  std::vector<int32_t> types(61, 1);
+  tokens[3] = "<end_of_turn>";
+  tokens[4] = "<|endoftext|>";
+  tokens[5] = "<|im_end|>";
+  types[3] = types[5] = types[6] = 3;  // the fourth is plain text, the sixth has another name
+  metadata.put("tokenizer.ggml.tokens", tokens);
+  metadata.put("tokenizer.ggml.token_type", types);
+  EXPECT_EQ(spec_of_gguf_with(metadata).more_eos, (std::vector<int64_t>{3, 5}));
 }
 
 TEST(Load, SeveralEndsOfATextSurviveAGguf) {
