@@ -8,6 +8,7 @@
 
 #include "text/pattern.h"
 #include "text/tracked_text.h"
+#include "text/unicode_forms.h"
 
 namespace espalier {
 
@@ -22,9 +23,12 @@ struct PrependStep {
   std::string content;
 };
 
+/// Small letters for capitals.
+struct LowercaseStep {};
+
 class Normalizer {
  public:
-  using Step = std::variant<ReplaceStep, PrependStep>;
+  using Step = std::variant<ReplaceStep, PrependStep, UnicodeForm, LowercaseStep>;
 
   Normalizer() = default;
   explicit Normalizer(std::vector<Step> steps) : steps_(std::move(steps)) {}

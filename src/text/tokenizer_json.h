@@ -3,7 +3,7 @@
 //
 // Read:
 //  - model BPE (merges as "a b" or ["a", "b"]; unk_token, fuse_unk, byte_fallback, ignore_merges);
-//  - normalizers Replace, Prepend;
+//  - normalizers Replace, Prepend, NFC, NFD, NFKC, NFKD, Lowercase;
 //  - pre-tokenizers ByteLevel, which must be the last, Split, Digits, Metaspace;
 //  - decoders ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace;
 //  - post-processors ByteLevel, TemplateProcessing, RobertaProcessing, BertProcessing;

@@ -74,6 +74,11 @@ void normalize_replace(const StepJson& step, NormalizerSteps& steps) {
 void normalize_prepend(const StepJson& step, NormalizerSteps& steps) {
   steps.push_back(PrependStep{step.get<std::string>("prepend")});
 }
+template <UnicodeForm form>
+void normalize_form(const StepJson&, NormalizerSteps& steps) {
+  steps.push_back(form);
+}
+void normalize_lowercase(const StepJson&, NormalizerSteps& steps) { steps.push_back(LowercaseStep{}); }
 
 struct NormalizerRow {
   const char* type;
@@ -82,6 +87,11 @@ struct NormalizerRow {
 constexpr NormalizerRow kNormalizers[] = {
     {"Replace", normalize_replace},
     {"Prepend", normalize_prepend},
+    {"NFC", normalize_form<UnicodeForm::kNfc>},
+    {"NFD", normalize_form<UnicodeForm::kNfd>},
+    {"NFKC", normalize_form<UnicodeForm::kNfkc>},
+    {"NFKD", normalize_form<UnicodeForm::kNfkd>},
+    {"Lowercase", normalize_lowercase},
 };
 
 // Pre-tokenizers.
