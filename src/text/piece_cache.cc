@@ -7,8 +7,6 @@
 namespace espalier {
 namespace {
 
-constexpr size_t kInline = 15;
-constexpr size_t kLongest = 256;
 constexpr size_t kFirstSlots = size_t{1} << 12;
 constexpr size_t kMaxSlots = size_t{1} << 19;  // 16 MiB
 constexpr size_t kMaxSide = size_t{1} << 23;   // bytes of long pieces; as many ids
@@ -66,7 +64,6 @@ bool PieceCache::append(Key key, std::string_view piece, std::vector<int32_t>& i
 }
 
 void PieceCache::insert(Key key, std::string_view piece, const int32_t* ids, size_t count) {
-  if (piece.size() > kLongest) return;
   if (long_pieces_.size() > kMaxSide || long_ids_.size() > kMaxSide) clear();
   if ((used_ + 1) * 2 > slots_.size()) grow();
   size_t i = home(key);

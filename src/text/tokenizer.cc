@@ -104,6 +104,11 @@ void Tokenizer::State::piece_symbols(std::string_view piece, BpeScratch& scratch
 
 inline void Tokenizer::State::encode_piece(std::string_view piece, size_t readable, Workspace& workspace,
                                            std::vector<int32_t>& ids) const {
+  if (!PieceCache::keeps(piece)) {
+    piece_symbols(piece, workspace.bpe);
+    for (const Symbol& symbol : workspace.bpe.symbols) ids.push_back(symbol.id);
+    return;
+  }
   const PieceCache::Key key = PieceCache::key(piece, readable);
   if (workspace.cache.append(key, piece, ids)) return;
   piece_symbols(piece, workspace.bpe);
