@@ -94,7 +94,7 @@ TEST_P(RealVocabulary, ComesBackFromGguf) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, RealVocabulary,
-                         testing::Values("smollm2-135m", "gemma-3-270m"),
+                         testing::Values("qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b", "smollm2-135m", "gemma-3-270m"),
                          [](const auto& model) {
                            std::string name = model.param;
                            std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');

@@ -10,8 +10,8 @@ namespace {
 const GgufPre kPres[] = {
     {.name = "gpt-2", .split = nullptr},
     {.name = "llama-bpe", .split = &kLlama3Split, .ignore_merges = true},
-    {.name = "qwen2", .split = &kQwen2Split},
-    {.name = "deepseek-r1-qwen", .split = &kQwen2Split},
+    {.name = "qwen2", .split = &kQwen2Split, .nfc = true},
+    {.name = "deepseek-r1-qwen", .split = &kQwen2Split, .nfc = true},
     {.name = "smollm", .split = nullptr, .single_digits = true},
 };
 

@@ -58,6 +58,25 @@ TEST(GgufTokenizer, EncodesByTheRulesOfItsName) {
   }
 }
 
+// Qwen's files ask for composed characters; the others take a text as it is.
+TEST(GgufTokenizer, ComposesWhereTheModelsFilesDo) {
+  const std::string composed = "\u00e9", apart = "e\u0301";
+  for (const char* pre : {"gpt-2", "llama-bpe", "qwen2", "smollm", "deepseek-r1-qwen"}) {
+    const Tokenizer t = tokenizer_of(small(pre), "x.gguf");
+    const bool qwen = pre == std::string("qwen2") || pre == std::string("deepseek-r1-qwen");
+    EXPECT_EQ(t.encode(apart) == t.encode(composed), qwen) << pre;
+    EXPECT_EQ(t.decode(t.encode(apart)), qwen ? composed : apart) << pre;
+  }
+}
+
+TEST(GgufTokenizer, ANormalizerWithoutANameIsRefused) {
+  std::string json = tokenizer_of(small("qwen2"), "x.gguf").to_json();
+  const std::string nfc = R"("normalizer":{"type":"NFC"})";
+  ASSERT_NE(json.find(nfc), json.npos);
+  json.replace(json.find(nfc), nfc.size(), R"("normalizer":null)");
+  EXPECT_THROW(vocabulary_of(Tokenizer::from_json(json, "x"), 264, "x"), Error);
+}
+
 TEST(GgufTokenizer, PutsBosAndEosWhereTheFileAsks) {
   for (const bool bos : {false, true}) {
     for (const bool eos : {false, true}) {

@@ -1,5 +1,5 @@
-// Vocabularies in GGUF files: whatever is accepted encodes and decodes any text, with ids that exist; and where it can be
-// written again, what is written gives the same ids.
+// Vocabularies in GGUF files: whatever is accepted encodes and decodes any text, with ids that exist; and where it can
+// be written again, what is written gives the same ids.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,7 +16,8 @@ namespace {
 
 using namespace espalier;
 
-constexpr const char* kTexts[] = {"I'll  see\n\n ab aab 12<s>", "\xE2\x96\x81 \xE4\xB8\xAD\xF0\x9F\x99\x82\xFF    ", ""};
+constexpr const char* kTexts[] = {"I'll  see\n\n ab aab 12<s>", "\xE2\x96\x81 \xE4\xB8\xAD\xF0\x9F\x99\x82\xFF    ",
+                                  ""};
 
 /// A file without a name; the same for all inputs.
 struct MemoryFile {
@@ -187,8 +188,9 @@ std::vector<std::string> fuzz_seeds() {
     seeds.push_back(llama(changed(scored(), [&](Arrays& a) { a.types[5] = type; })));
   seeds.push_back(llama(changed(scored(), [](Arrays& a) { a.types.pop_back(); })));
   // For extended(): types 1 and 4, scores of letters.
-  for (const char* lines : {"1\n1Gaab\n1Hbb\n4A    \n4Bbab\n1Z\xE2\x96\x81\xE2\x96\x81\n", "3\n1A\xE2\x96\x81" "a\n1Bbaab\n",
-                            "0\n1Aaab\n1Aa ab\n1Abb\n1Ab b\n4Abab\n", "2\n1A\xC4\xA0\xC4\xA0\n1A\xC4\xA0 \xC4\xA0\n"})
+  for (const char* lines : {"1\n1Gaab\n1Hbb\n4A    \n4Bbab\n1Z\xE2\x96\x81\xE2\x96\x81\n",
+                            "3\n1A\xE2\x96\x81" "a\n1Bbaab\n", "0\n1Aaab\n1Aa ab\n1Abb\n1Ab b\n4Abab\n",
+                            "2\n1A\xC4\xA0\xC4\xA0\n1A\xC4\xA0 \xC4\xA0\n"})
     seeds.push_back(lines);
   return seeds;
 }
