@@ -21,8 +21,8 @@ struct EncodeOptions {
   bool parse_special = true;  ///< special tokens written in the text become their ids
 };
 
-/// A token of a text and the bytes of the text it covers. Tokens may end inside a character. Ill-formed bytes are covered
-/// by the tokens of the U+FFFD that replaces them; a token of add_special covers nothing. Where a normalizer or
+/// A token of a text and the bytes of the text it covers. Tokens may end inside a character. Ill-formed bytes are
+/// covered by the tokens of the U+FFFD that replaces them; a token of add_special covers nothing. Where a normalizer or
 /// pre-tokenizer changed the text, tokens cover what the library says (text/tracked_text.h): several may cover one
 /// character, and some bytes none.
 struct TokenPiece {

@@ -1,6 +1,7 @@
 #include "text/tokenizer_json.h"
 
 #include <nlohmann/json.hpp>
+#include <simdjson.h>
 
 #include "text/tokenizer_json_model.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
+#include <simdjson.h>
 
 #include "text/byte_alphabet.h"
 #include "text/utf8.h"
@@ -161,7 +162,7 @@ void read_bpe(JsonReader& reader, const Json& model, Element file, const std::ve
 
 }  // namespace
 
-void read_model(JsonReader& reader, const Json& model, Element file, const std::vector<AddedToken>& added,
+void read_model(JsonReader& reader, const Json& model, const Element& file, const std::vector<AddedToken>& added,
                 TokenizerParts& parts) {
   if (!model.is_object()) throw reader.bad("\"model\" is {}; expected an object", model.type_name());
   // Old files leave the type out.
