@@ -12,7 +12,9 @@ Needs the package `tokenizers`; the tests need only what it wrote:
 the library has no answer; n where it is that of the n-th tokenizer; null where the library refuses the string. Offsets
 are of characters, one entry a token: its end, if it begins where the one before ends, otherwise [begin, end].
 """
+import base64
 import json
+import struct
 import sys
 from pathlib import Path
 
@@ -126,12 +128,108 @@ def bpe_tokenizers():
     return rows
 
 
+def charsmap(replacements):
+    """SentencePiece's precompiled_charsmap, base64: a double-array trie (see text/charsmap.h) and its strings."""
+    children, texts = [{}], b""
+    values = {}
+    for key, replacement in sorted(replacements.items()):
+        node = 0
+        for byte in key.encode():
+            if byte not in children[node]:
+                children[node][byte] = len(children)
+                children.append({})
+            node = children[node][byte]
+        values[node] = len(texts)
+        texts += replacement.encode() + b"\0"
+    units, free = [0] * 4096, [True] * 4096
+    free[0] = False
+
+    def place(node, at, label):
+        wanted = sorted(children[node]) + ([0] if node in values else [])
+        base = next(b for b in range(1, 4096) if all((b ^ c) < 4096 and free[b ^ c] for c in wanted))
+        for c in wanted:
+            free[base ^ c] = False
+        units[at] = (at ^ base) << 10 | (node in values) << 8 | label
+        if node in values:
+            units[base] = values[node] | 1 << 31
+        for byte, child in sorted(children[node].items()):
+            place(child, base ^ byte, byte)
+
+    place(0, 0, 0)
+    last = (max(i for i, unit in enumerate(units) if unit) // 256 + 1) * 256  # whole blocks: the library looks there
+    trie = struct.pack(f"<{last}I", *units[:last])
+    return base64.b64encode(struct.pack("<I", len(trie)) + trie + texts).decode()
+
+
+def normalizer_tokenizers():
+    rows = []
+
+    def like(name, *steps, **parts):
+        rows.append((name, "llama", {"normalizer": sequence("normalizer", "normalizers", *steps)} | parts))
+
+    for form in ("NFC", "NFD", "NFKC", "NFKD"):
+        like(form.lower(), {"type": form})
+    like("nfc_llama", {"type": "NFC"}, {"type": "Prepend", "prepend": MARK}, replace(" ", MARK))
+    like("lowercase", {"type": "Lowercase"}, added_tokens=SPECIALS + [
+        added(312, "WORD", normalized=True), added(313, "<Y>", single_word=True)])
+    like("strip", {"type": "Strip", "strip_left": True, "strip_right": True}, pre_tokenizer=metaspace("first"))
+    like("strip_right", {"type": "Strip", "strip_left": False, "strip_right": True}, replace(" {2,}", MARK, "Regex"),
+         pre_tokenizer=metaspace())
+    like("accents", {"type": "NFD"}, {"type": "StripAccents"})
+    like("nmt", {"type": "Nmt"})
+    like("precompiled", {"type": "Precompiled", "precompiled_charsmap": charsmap(
+        {"ﬁ": "fi", "é": "e\u0301", "e\u0301": "é", "\u00a0": " ", "\u3000": " ", "ａ": "a", "\u200b": "", "¼": "1/4",
+         "ｶﾞ": "ガ", "ｶ": "カ", "\t": " ", "각": "\u1100\u1161\u11a8"})}, pre_tokenizer=metaspace())
+    like("bert", {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None,
+                  "lowercase": True}, pre_tokenizer={"type": "BertPreTokenizer"})
+    like("bert_cased", {"type": "BertNormalizer", "clean_text": False, "handle_chinese_chars": True,
+                        "strip_accents": True, "lowercase": False}, pre_tokenizer={"type": "WhitespaceSplit"})
+    return rows
+
+
+def pre_tokenizer_tokenizers():
+    rows = []
+    for name, step in [("whitespace", {"type": "Whitespace"}), ("whitespace_split", {"type": "WhitespaceSplit"}),
+                       ("bert_pre", {"type": "BertPreTokenizer"}),
+                       ("digits", {"type": "Digits", "individual_digits": False}),
+                       ("digits_alone", {"type": "Digits", "individual_digits": True}),
+                       ("delimiter", {"type": "CharDelimiterSplit", "delimiter": "a"})] + [
+                           (f"punctuation_{behavior}", {"type": "Punctuation", "behavior": behavior})
+                           for behavior in ("Isolated", "Removed", "MergedWithPrevious", "Contiguous")]:
+        rows.append((name, "llama", {"normalizer": None, "pre_tokenizer": step}))
+    return rows
+
+
+def unigram_tokenizers():
+    pieces = [["<unk>", 0.0], ["<s>", 0.0], ["</s>", 0.0], [MARK, -2.0], [MARK + "hello", -5.5], ["hel", -4.0],
+              ["lo", -3.5], ["he", -3.0], ["l", -4.5], ["o", -4.25], ["h", -5.0], ["e", -3.25], ["a", -2.5], ["b", -3.0],
+              ["ab", -4.5], ["aba", -7.0], [MARK + "a", -3.5], ["aa", -5.0], ["aaa", -7.5], ["日本", -8.0], ["日", -9.0],
+              ["world", -6.0], ["w", -6.5], ["r", -5.5], ["d", -5.5], ["fi", -7.0], ["1", -6.0], ["12", -7.0],
+              ["!,", -8.0], [",", -5.0], ["XY", -9.0], ["e\u0301", -6.0]]
+    bytes_ = [[f"<0x{byte:02X}>", -11.0] for byte in range(256)]
+    model = {"type": "Unigram", "unk_id": 0, "vocab": pieces, "byte_fallback": False}
+    precompiled = normalizer_tokenizers()[10][2]["normalizer"]
+    base = tokenizer(model, added_tokens=SPECIALS, normalizer=precompiled, pre_tokenizer=metaspace(),
+                     post_processor=BOS, decoder=metaspace())
+    return [("unigram", None, base),
+            ("unigram_bytes", "unigram", {"model": {"vocab": pieces + bytes_, "byte_fallback": True},
+                                          "decoder": LLAMA_DECODER}),
+            ("unigram_some_bytes", "unigram", {"model": {"vocab": pieces + bytes_[64:], "byte_fallback": True},
+                                               "normalizer": None, "decoder": LLAMA_DECODER}),
+            ("unigram_no_unknown", "unigram", {"model": {"unk_id": None}}),
+            ("unigram_whole", "unigram", {"normalizer": replace(" ", MARK), "pre_tokenizer": None}),
+            ("unigram_t5", "unigram", {"normalizer": sequence(
+                "normalizer", "normalizers", *precompiled["normalizers"],
+                {"type": "Strip", "strip_left": False, "strip_right": True}, replace(" {2,}", MARK, "Regex"))})]
+
+
 STRINGS = [
     "", " ", "  ", "    ", "hello", "hello world", " hello  world ", "   hello", "hello   ", "\0", "a\0b", "\n", ".\n.\n",
     "e\u0301", "ae\u0301\u0323x", "\u0301", "caf\u00e9 fi \ufb01", "\U0001f468\u200d\U0001f469\u200d\U0001f467 \U0001f44d\U0001f3fd", "日本語 日本", "中文！", "שלום a", "aba", "ababa",
     "abababab", "a" * 5, "a" * 23, " " * 9, "aab aaba baa", "<s>", "a<s>hello</s> b", "<x>", "a  <x> b<y>  c", "<y>",
     "word sword word.word", "a b", "x b b", "hello<x>hello", " <y>hello", "hello llo", "12 123 4 a12345b",
-    "a1b2", "aXYb", "éé", MARK, f"a{MARK}b", f"{MARK} {MARK}hello", "<0x41>", "a\u00a0b\tc", "\ufffd", "hello!,'<>x",
+    "a1b2", "aXYb", "éé", MARK, f"a{MARK}b", f"{MARK} {MARK}hello", "<0x41>", "a\u00a0b\tc", "\ufffd", "hello!,'<>x", "É İ ǅ ﬁ ½ ½a Å", "a\u0323\u0302 \u1100\u1161\u11a8\u11a9 각", "ａｶﾞ ｶ\u200b\u200bb¼",
+    "WORD Word <Y> a.b,,c (d) ¿e? 1٣4", "\x01a\x7fb\u2028c\ufeff", "중국어 中文abc漢",
 ]
 
 
@@ -140,7 +238,7 @@ def merged(target, patch):  # RFC 7396
         return patch
     result = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
-        if value is None and key not in ("normalizer", "pre_tokenizer", "decoder", "unk_token"):
+        if value is None and key not in ("normalizer", "pre_tokenizer", "decoder", "unk_token", "unk_id"):
             result.pop(key, None)
         elif isinstance(value, dict) and "type" not in value:
             result[key] = merged(result.get(key), value)
@@ -172,7 +270,7 @@ def case(library, string):
 
 
 def all_rows():
-    return bpe_tokenizers()
+    return bpe_tokenizers() + normalizer_tokenizers() + pre_tokenizer_tokenizers() + unigram_tokenizers()
 
 
 def built():

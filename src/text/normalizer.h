@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "text/charsmap.h"
 #include "text/pattern.h"
 #include "text/tracked_text.h"
 #include "text/unicode_forms.h"
@@ -25,10 +26,23 @@ struct PrependStep {
 
 /// Small letters for capitals.
 struct LowercaseStep {};
+/// White space goes from the ends.
+struct StripStep {
+  bool left = true, right = true;
+};
+/// Marks go: accents, of a text in form NFD.
+struct StripAccentsStep {};
+/// SentencePiece's cleaning: control characters go, odd spaces become spaces.
+struct NmtStep {};
+/// BERT's cleaning.
+struct BertStep {
+  bool clean_text = true, chinese_chars = true, strip_accents = true, lowercase = true;
+};
 
 class Normalizer {
  public:
-  using Step = std::variant<ReplaceStep, PrependStep, UnicodeForm, LowercaseStep>;
+  using Step = std::variant<ReplaceStep, PrependStep, UnicodeForm, LowercaseStep, StripStep, StripAccentsStep, NmtStep,
+                            Charsmap, BertStep>;
 
   Normalizer() = default;
   explicit Normalizer(std::vector<Step> steps) : steps_(std::move(steps)) {}

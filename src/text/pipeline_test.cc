@@ -36,7 +36,8 @@ const Json& golden() {
 /// RFC 7396, but steps (objects with a type) are replaced as a whole, and null is a value where it means no step.
 Json merged(Json target, const Json& patch) {
   for (const auto& [key, value] : patch.items()) {
-    const bool step = key == "normalizer" || key == "pre_tokenizer" || key == "decoder" || key == "unk_token";
+    const bool step = key == "normalizer" || key == "pre_tokenizer" || key == "decoder" || key == "unk_token" ||
+                      key == "unk_id";
     if (value.is_null() && !step) {
       target.erase(key);
     } else if (value.is_object() && !value.contains("type")) {
@@ -148,7 +149,9 @@ TEST(Pipeline, WrittenAndReadBackIsTheSame) {
   for (const auto& [name, row] : rows()) {
     const Tokenizer again = Tokenizer::from_json(row.tokenizer.to_json(), name);
     EXPECT_EQ(again.vocab_hash(), row.tokenizer.vocab_hash()) << name;
-    EXPECT_EQ(again.encode(" hello  e\u0301 aba"), row.tokenizer.encode(" hello  e\u0301 aba")) << name;
+    // The one without an unknown token refuses the accent.
+    const std::string text = name == "unigram_no_unknown" ? " hello  aba" : " hello  e\u0301 aba";
+    EXPECT_EQ(again.encode(text), row.tokenizer.encode(text)) << name;
   }
 }
 

@@ -99,6 +99,7 @@ void Tokenizer::State::piece_symbols(std::string_view piece, BpeScratch& scratch
       return;
     }
   }
+  if (parts.is_unigram) return parts.unigram.encode(piece, scratch);
   parts.bpe.encode(piece, scratch);
 }
 

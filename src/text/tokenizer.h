@@ -1,8 +1,8 @@
 // The tokenizer: text to ids and back, from and to the Hugging Face tokenizer.json, with the ids that the `tokenizers`
 // library gives. A text is cut at added tokens (text/added_tokens.h), changed (text/normalizer.h), cut into pieces
-// (text/pre_tokenizer.h), and each piece is spelled in tokens (text/bpe.h) or remembered (text/piece_cache.h); tokens
-// become text by text/token_decoder.h. What it cannot do is listed in text/tokenizer_json.h; training is
-// text/bpe_trainer.h.
+// (text/pre_tokenizer.h), and each piece is spelled in tokens (text/bpe.h, text/unigram.h) or remembered
+// (text/piece_cache.h); tokens become text by text/token_decoder.h. What it cannot do is listed in
+// text/tokenizer_json.h; training is text/bpe_trainer.h.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -2,9 +2,11 @@
 // names it: another normalizer, pre-tokenizer or decoder is a new row in tokenizer_json_steps.cc.
 //
 // Read:
-//  - model BPE (merges as "a b" or ["a", "b"]; unk_token, fuse_unk, byte_fallback, ignore_merges);
-//  - normalizers Replace, Prepend, NFC, NFD, NFKC, NFKD, Lowercase;
-//  - pre-tokenizers ByteLevel, which must be the last, Split, Digits, Metaspace;
+//  - model BPE (merges as "a b" or ["a", "b"]; unk_token, fuse_unk, byte_fallback, ignore_merges), Unigram;
+//  - normalizers Replace, Prepend, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Nmt, Precompiled,
+//    BertNormalizer;
+//  - pre-tokenizers ByteLevel, which must be the last, Split, Digits, Metaspace, Whitespace, WhitespaceSplit,
+//    Punctuation, BertPreTokenizer, CharDelimiterSplit;
 //  - decoders ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace;
 //  - post-processors ByteLevel, TemplateProcessing, RobertaProcessing, BertProcessing;
 //  - Sequences of all of these; added_tokens with all options.
@@ -19,6 +21,7 @@
 #include "text/normalizer.h"
 #include "text/pre_tokenizer.h"
 #include "text/token_decoder.h"
+#include "text/unigram.h"
 #include "text/vocabulary.h"
 
 namespace espalier {
@@ -26,7 +29,9 @@ namespace espalier {
 struct TokenizerParts {
   Vocabulary vocabulary;  ///< added tokens included, index built
   bool byte_level = false;  ///< pieces are bytes, and tokens are written in the byte alphabet
+  bool is_unigram = false;  ///< which of the two models spells pieces
   Bpe bpe;
+  Unigram unigram;
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
   AddedTokens added;

@@ -160,6 +160,40 @@ void read_bpe(JsonReader& reader, const Json& model, Element file, const std::ve
   parts.bpe = Bpe(std::move(alphabet), merges);
 }
 
+/// The tokens of a Unigram model and their scores, [["<unk>", 0.0], ...], by id.
+Unigram::Pieces read_pieces(const JsonReader& reader, Element vocab) {
+  simdjson::dom::array entries;
+  if (vocab.get(entries)) throw reader.bad("model.vocab is {}; expected an array", shown(vocab));
+  Unigram::Pieces pieces;
+  for (const Element entry : entries) {
+    std::string_view token;
+    double score;
+    simdjson::dom::array pair;
+    if (entry.get(pair) || pair.size() != 2 || pair.at(0).get(token) || pair.at(1).get(score))
+      throw reader.bad("model.vocab has the entry {}; expected [token, score]", shown(entry));
+    pieces.emplace_back(token, score);
+  }
+  if (int64_t(pieces.size()) > kMaxVocabulary)
+    throw reader.bad("model.vocab has {} tokens; at most {} are read", pieces.size(), kMaxVocabulary);
+  return pieces;
+}
+
+void read_unigram(JsonReader& reader, const Json& model, Element file, const std::vector<AddedToken>& added,
+                  TokenizerParts& parts) {
+  const std::string what = reader.what + " (model)";
+  if (parts.byte_level) throw reader.unsupported("a Unigram model of bytes (ByteLevel)");
+  const Unigram::Pieces pieces = read_pieces(reader, model_member(reader, file, "vocab"));
+  const auto unknown = json_get_or<int64_t>(model, "unk_id", -1, what);
+  if (unknown >= int64_t(pieces.size()) || unknown < -1)
+    throw reader.bad("model.unk_id is {}; expected 0 to {}", unknown, int64_t(pieces.size()) - 1);
+  for (size_t id = 0; id < pieces.size(); ++id) reader.ids[pieces[id].first] = int32_t(id);
+  add_added(reader, added, parts);
+  for (size_t id = 0; id < pieces.size(); ++id) add_model_token(reader, int32_t(id), pieces[id].first, parts);
+  parts.vocabulary.build_index();
+  parts.unigram = Unigram(pieces, int32_t(unknown), json_get_or(model, "byte_fallback", false, what));
+  parts.is_unigram = true;
+}
+
 }  // namespace
 
 void read_model(JsonReader& reader, const Json& model, const Element& file, const std::vector<AddedToken>& added,
@@ -167,8 +201,13 @@ void read_model(JsonReader& reader, const Json& model, const Element& file, cons
   if (!model.is_object()) throw reader.bad("\"model\" is {}; expected an object", model.type_name());
   // Old files leave the type out.
   const std::string type = json_get_or<std::string>(model, "type", "BPE", reader.what + " (model)");
-  if (type != "BPE") throw reader.unsupported("a tokenizer model of type {}", type);
-  read_bpe(reader, model, file, added, parts);
+  if (type == "BPE") {
+    read_bpe(reader, model, file, added, parts);
+  } else if (type == "Unigram") {
+    read_unigram(reader, model, file, added, parts);
+  } else {
+    throw reader.unsupported("a tokenizer model of type {}", type);
+  }
 }
 
 }  // namespace espalier

@@ -79,6 +79,22 @@ void normalize_form(const StepJson&, NormalizerSteps& steps) {
   steps.push_back(form);
 }
 void normalize_lowercase(const StepJson&, NormalizerSteps& steps) { steps.push_back(LowercaseStep{}); }
+void normalize_strip_accents(const StepJson&, NormalizerSteps& steps) { steps.push_back(StripAccentsStep{}); }
+void normalize_nmt(const StepJson&, NormalizerSteps& steps) { steps.push_back(NmtStep{}); }
+void normalize_strip(const StepJson& step, NormalizerSteps& steps) {
+  steps.push_back(StripStep{step.get_or("strip_left", true), step.get_or("strip_right", true)});
+}
+void normalize_charsmap(const StepJson& step, NormalizerSteps& steps) {
+  const auto map = step.get_or<std::string>("precompiled_charsmap", "");
+  if (!map.empty()) steps.push_back(Charsmap::from_base64(map, step.what));
+}
+void normalize_bert(const StepJson& step, NormalizerSteps& steps) {
+  const bool lowercase = step.get_or("lowercase", true);
+  steps.push_back(BertStep{.clean_text = step.get_or("clean_text", true),
+                           .chinese_chars = step.get_or("handle_chinese_chars", true),
+                           .strip_accents = step.get_or("strip_accents", lowercase),
+                           .lowercase = lowercase});
+}
 
 struct NormalizerRow {
   const char* type;
@@ -92,6 +108,11 @@ constexpr NormalizerRow kNormalizers[] = {
     {"NFKC", normalize_form<UnicodeForm::kNfkc>},
     {"NFKD", normalize_form<UnicodeForm::kNfkd>},
     {"Lowercase", normalize_lowercase},
+    {"Strip", normalize_strip},
+    {"StripAccents", normalize_strip_accents},
+    {"Nmt", normalize_nmt},
+    {"Precompiled", normalize_charsmap},
+    {"BertNormalizer", normalize_bert},
 };
 
 // Pre-tokenizers.
@@ -127,6 +148,22 @@ void pre_digits(const StepJson& step, PreSteps& steps) {
   steps.emplace_back(CharRunsStep{step.get_or("individual_digits", false) ? digit_class : number_class});
 }
 
+int word_class(uint32_t c) { return is_white_space(c) ? CharRunsStep::kRemoved : is_word_character(c) ? 1 : 2; }
+int visible_class(uint32_t c) { return is_white_space(c) ? CharRunsStep::kRemoved : 1; }
+int bert_class(uint32_t c) {
+  return is_white_space(c) ? CharRunsStep::kRemoved : is_punctuation(c) ? CharRunsStep::kAlone : 1;
+}
+
+void pre_whitespace(const StepJson&, PreSteps& steps) { steps.emplace_back(CharRunsStep{word_class}); }
+void pre_whitespace_split(const StepJson&, PreSteps& steps) { steps.emplace_back(CharRunsStep{visible_class}); }
+void pre_bert(const StepJson&, PreSteps& steps) { steps.emplace_back(CharRunsStep{bert_class}); }
+void pre_punctuation(const StepJson& step, PreSteps& steps) {
+  steps.emplace_back(SplitStep{Pattern(is_punctuation), read_behavior(step, "Isolated"), false});
+}
+void pre_delimiter(const StepJson& step, PreSteps& steps) {
+  steps.emplace_back(SplitStep{Pattern(read_char(step, "delimiter", "")), SplitBehavior::kRemoved, false});
+}
+
 struct PreRow {
   const char* type;
   void (*read)(const StepJson&, PreSteps&);
@@ -136,6 +173,11 @@ constexpr PreRow kPreTokenizers[] = {
     {"Split", pre_split},
     {"Digits", pre_digits},
     {"Metaspace", pre_metaspace},
+    {"Whitespace", pre_whitespace},
+    {"WhitespaceSplit", pre_whitespace_split},
+    {"Punctuation", pre_punctuation},
+    {"BertPreTokenizer", pre_bert},
+    {"CharDelimiterSplit", pre_delimiter},
 };
 
 // Decoders.

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <thread>
 
 #include <nlohmann/json.hpp>
@@ -188,7 +189,7 @@ struct Spoiled {
   const char* mentions;
 };
 
-void expect_clear_errors(std::initializer_list<Spoiled> cases) {
+void expect_errors(std::span<const Spoiled> cases) {
   for (const Spoiled& spoiled : cases) {
     Json json = base_json("gpt2");
     spoiled.spoil(json);
@@ -204,7 +205,7 @@ void expect_clear_errors(std::initializer_list<Spoiled> cases) {
 }
 
 TEST(Tokenizer, HostileFilesGiveOneClearError) {
-  expect_clear_errors({
+  const Spoiled cases[] = {
       {"no model", [](Json& j) { j.erase("model"); }, Code::kBadData, "model"},
       {"an array", [](Json& j) { j = Json::array(); }, Code::kBadData, "array"},
       {"vocab of another type", [](Json& j) { j["model"]["vocab"] = Json::array(); }, Code::kBadData, "vocab"},
@@ -224,20 +225,25 @@ TEST(Tokenizer, HostileFilesGiveOneClearError) {
       {"an absent result", [](Json& j) { j["model"]["merges"][3] = "q q"; }, Code::kBadData, "\"qq\""},
       {"unk_token absent", [](Json& j) { j["model"]["unk_token"] = "<no>"; }, Code::kBadData, "<no>"},
       {"dropout of another type", [](Json& j) { j["model"]["dropout"] = "x"; }, Code::kBadData, "dropout"},
-  });
+  };
+  expect_errors(cases);
+  for (const std::string text : {"", "{", "\"a\"", "\xff", "null", "{\"model\": 1}"})
+    EXPECT_THROW(Tokenizer::from_json(text, "spoiled.json"), Error) << text;
+  EXPECT_THROW(Tokenizer::from_json(std::string(100000, '['), "spoiled.json"), Error);
 }
 
 TEST(Tokenizer, WhatIsNotSupportedIsNamed) {
-  expect_clear_errors({
-      {"Unigram", [](Json& j) { j["model"]["type"] = "Unigram"; }, Code::kUnsupported, "Unigram"},
+  const Spoiled cases[] = {
+      {"a model", [](Json& j) { j["model"]["type"] = "WordPiece"; }, Code::kUnsupported, "WordPiece"},
+      {"Unigram of bytes", [](Json& j) { j["model"]["type"] = "Unigram"; }, Code::kUnsupported, "Unigram"},
       {"byte_fallback for bytes without a token",
        [](Json& j) { j["model"] = {{"vocab", {{"a", 9}}}, {"merges", Json::array()}, {"byte_fallback", true}}; },
        Code::kUnsupported, "byte_fallback"},
       {"dropout", [](Json& j) { j["model"]["dropout"] = 0.1; }, Code::kUnsupported, "dropout"},
       {"a suffix", [](Json& j) { j["model"]["end_of_word_suffix"] = "</w>"; }, Code::kUnsupported, "end_of_word"},
       {"a normalizer", [](Json& j) { j["normalizer"] = {{"type", "Nope"}}; }, Code::kUnsupported, "Nope"},
-      {"a Replace without pattern", [](Json& j) { j["normalizer"] = {{"type", "Replace"}}; }, Code::kUnsupported,
-       "null"},
+      {"a Replace without pattern",
+       [](Json& j) { j["normalizer"] = {{"type", "Replace"}}; }, Code::kUnsupported, "null"},
       {"a Replace without content",
        [](Json& j) { j["normalizer"] = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}}; }, Code::kBadData,
        "content"},
@@ -245,6 +251,25 @@ TEST(Tokenizer, WhatIsNotSupportedIsNamed) {
        [](Json& j) { j["normalizer"] = {{"type", "Replace"}, {"pattern", {{"Regex", "("}}}, {"content", ""}}; },
        Code::kUnsupported, "("},
       {"a pre-tokenizer", [](Json& j) { j["pre_tokenizer"] = {{"type", "Nope"}}; }, Code::kUnsupported, "Nope"},
+      {"Unigram with an object",
+       [](Json& j) {
+         j["model"]["type"] = "Unigram";
+         j["pre_tokenizer"] = nullptr;
+       },
+       Code::kBadData, "vocab"},
+      {"Unigram with its unknown token outside",
+       [](Json& j) {
+         const Json pieces = Json::array({Json::array({"<|endoftext|>", 0.0}), Json::array({"a", -1.0})});
+         j["model"] = {{"type", "Unigram"}, {"vocab", pieces}, {"unk_id", 2}};
+         j["pre_tokenizer"] = nullptr;
+       },
+       Code::kBadData, "unk_id"},
+      {"a charsmap that is no base64",
+       [](Json& j) { j["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", "*"}}; }, Code::kBadData,
+       "base64"},
+      {"a charsmap whose trie does not fit",
+       [](Json& j) { j["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", "CAAAAAAA"}}; },
+       Code::kBadData, "trie of 8"},
       {"a mark of two characters",
        [](Json& j) { j["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", "ab"}}; }, Code::kBadData, "\"ab\""},
       {"a behavior",
@@ -266,13 +291,8 @@ TEST(Tokenizer, WhatIsNotSupportedIsNamed) {
                                 {"single", {{{"SpecialToken", {{"id", "<no>"}, {"type_id", 0}}}}}}};
        },
        Code::kBadData, "<no>"},
-  });
-}
-
-TEST(Tokenizer, WhatIsNoTokenizerGivesAnError) {
-  for (const std::string text : {"", "{", "\"a\"", "\xff", "null", "{\"model\": 1}"})
-    EXPECT_THROW(Tokenizer::from_json(text, "spoiled.json"), Error) << text;
-  EXPECT_THROW(Tokenizer::from_json(std::string(100000, '['), "spoiled.json"), Error);
+  };
+  expect_errors(cases);
 }
 
 TEST(Tokenizer, UnusualFilesThatAreFine) {

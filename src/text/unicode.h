@@ -22,7 +22,7 @@ inline uint8_t class_of(const uint8_t* classes, uint32_t code_point) {
 bool is_white_space(uint32_t code_point);
 /// \w of Rust's regex crate: letters, marks, decimal and letter numbers, connectors, joiners.
 bool is_word_character(uint32_t code_point);
-/// ASCII punctuation and the categories P*.
+/// ASCII punctuation and the categories P* of Unicode 8.0, as the `tokenizers` library has them.
 bool is_punctuation(uint32_t code_point);
 /// The categories M*.
 bool is_mark(uint32_t code_point);

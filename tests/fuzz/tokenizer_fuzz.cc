@@ -98,9 +98,9 @@ std::vector<std::string> fuzz_seeds() {
           R"("decoder":{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"\u2581"},)" +
           R"("content":" "},{"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,)" +
           R"("stop":1}]},)" + characters + "}",
-      "{" + added +
-          R"(,"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"String":"b"},)" +
-          R"("behavior":"MergedWithNext","invert":true},{"type":"Metaspace","replacement":"\u2581",)" +
-          R"("prepend_scheme":"first","split":true}]},"decoder":{"type":"Metaspace"},)" + characters + "}",
+      "{" + added + R"(,"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split",)" +
+          R"("pattern":{"String":"b"},"behavior":"MergedWithNext","invert":true},)" +
+          R"({"type":"Metaspace","replacement":"\u2581","prepend_scheme":"first","split":true}]},)" +
+          R"("decoder":{"type":"Metaspace"},)" + characters + "}",
   };
 }
