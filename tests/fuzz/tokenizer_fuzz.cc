@@ -80,6 +80,10 @@ std::vector<std::string> fuzz_seeds() {
   const std::string characters = R"("model":{"type":"BPE","byte_fallback":true,"unk_token":"<x>","fuse_unk":true,)"
                                  R"("vocab":{"<x>":3,"<0xF0>":5,"<0x9F>":6,"<0xFF>":7,"\u2581":8,"a":9,"b":10,"c":11,)"
                                  R"("\u2581a":12,"bc":13},"merges":["\u2581 a","b c"]})";
+  // A trie of 128 units in which "b" becomes "a".
+  const std::string charsmap = "AAIAAAAE" + std::string(518, 'A') + "CAAAAAAGIJ" + std::string(152, 'A') + "YQA=";
+  const std::string unigram = R"("model":{"type":"Unigram","unk_id":0,"vocab":[["<x>",0],["\u2581",-2],["a",-3],["ab",-4],)"
+                              R"(["ba",-5],["<0xC3>",-9]],"byte_fallback":)";
   return {
       small_tokenizer(espalier::kGpt2Split),
       sequence,
@@ -102,5 +106,11 @@ std::vector<std::string> fuzz_seeds() {
           R"("pattern":{"String":"b"},"behavior":"MergedWithNext","invert":true},)" +
           R"({"type":"Metaspace","replacement":"\u2581","prepend_scheme":"first","split":true}]},)" +
           R"("decoder":{"type":"Metaspace"},)" + characters + "}",
+      R"({"normalizer":{"type":"Sequence","normalizers":[{"type":"NFKC"},{"type":"Nmt"},{"type":"Lowercase"},)"
+          R"({"type":"StripAccents"},{"type":"Precompiled","precompiled_charsmap":")" + charsmap + R"("},)" +
+          R"({"type":"Strip","strip_left":true,"strip_right":true}]},)" +
+          R"("pre_tokenizer":{"type":"Metaspace","replacement":"\u2581"},)" + unigram + "false}}",
+      R"({"normalizer":{"type":"NFD"},"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"WhitespaceSplit"},)"
+          R"({"type":"Punctuation"},{"type":"BertPreTokenizer"},{"type":"Whitespace"}]},)" + unigram + "true}}",
   };
 }
