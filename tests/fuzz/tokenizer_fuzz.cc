@@ -82,8 +82,8 @@ std::vector<std::string> fuzz_seeds() {
                                  R"("\u2581a":12,"bc":13},"merges":["\u2581 a","b c"]})";
   // A trie of 128 units in which "b" becomes "a".
   const std::string charsmap = "AAIAAAAE" + std::string(518, 'A') + "CAAAAAAGIJ" + std::string(152, 'A') + "YQA=";
-  const std::string unigram = R"("model":{"type":"Unigram","unk_id":0,"vocab":[["<x>",0],["\u2581",-2],["a",-3],["ab",-4],)"
-                              R"(["ba",-5],["<0xC3>",-9]],"byte_fallback":)";
+  const std::string unigram = R"("model":{"type":"Unigram","unk_id":0,"vocab":[["<x>",0],["\u2581",-2],["a",-3],)"
+                              R"(["ab",-4],["ba",-5],["<0xC3>",-9]],"byte_fallback":)";
   return {
       small_tokenizer(espalier::kGpt2Split),
       sequence,
