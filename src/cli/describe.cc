@@ -44,14 +44,17 @@ bool is_run(const std::string& path) {
 }
 bool is_checkpoint(const std::string& path) { return has(path, "manifest.json"); }
 bool is_model(const std::string& path) {
-  return has(path, "config.json") || has(path, "tokenizer.json") || has(path, "model.safetensors") ||
-         has(path, "model.safetensors.index.json");
+  constexpr const char* kFiles[] = {"config.json", "tokenizer.json", "tokenizer.model", "model.safetensors",
+                                    "model.safetensors.index.json"};
+  return std::any_of(std::begin(kFiles), std::end(kFiles), [&](const char* name) { return has(path, name); });
 }
 bool is_safetensors(const std::string& path) {
   const std::string head = head_of(path, 9);
   return is_json_with(path, "weight_map") || path.ends_with(".safetensors") || (head.size() == 9 && head[8] == '{');
 }
-bool is_tokenizer(const std::string& path) { return is_json_with(path, "added_tokens"); }
+bool is_tokenizer(const std::string& path) {
+  return is_json_with(path, "added_tokens") || (is_file(path) && path.ends_with(".model"));
+}
 bool is_config(const std::string& path) { return is_json_with(path, "model_type"); }
 bool is_shard(const std::string& path) {
   const std::string head = head_of(path, 8);
@@ -67,7 +70,7 @@ constexpr FileKind kKinds[] = {
     {"checkpoint", "checkpoints (checkpoints/step-N)", is_checkpoint, describe_checkpoint},
     {"token shards", "folders of token shards", holds_shards, describe_shards},
     {"model", "Hugging Face model folders", is_model, describe_model},
-    {"tokenizer", "tokenizer.json", is_tokenizer, describe_tokenizer},
+    {"tokenizer", "tokenizer.json and tokenizer.model", is_tokenizer, describe_tokenizer},
     {"config", "config.json", is_config, describe_config},
     {"recipe", "recipes (.toml)", is_recipe, describe_recipe},
     {"token shard", "token shards (.tokens, nanoGPT's and llm.c's .bin)", is_shard, describe_shard},

@@ -123,7 +123,7 @@ OrderedJson describe_model(Terminal& terminal, const std::string& folder, const 
   } catch (const Error& e) {  // inspect's edge: what we cannot run, we can still look at
     object["cannot_run"] = e.what();
   }
-  if (path_exists(folder + "/tokenizer.json")) object["tokenizer"] = summary_of(Tokenizer::load(folder));
+  if (tokenizer_file(folder)) object["tokenizer"] = summary_of(Tokenizer::load(folder));
   const bool one_file = path_exists(folder + "/model.safetensors");
   if (!one_file && !path_exists(folder + "/model.safetensors.index.json")) {
     if (const auto pickle = pickle_in(folder)) object["cannot_run"] = pickle_refusal(*pickle).what();

@@ -27,7 +27,7 @@ std::string from_environment(const char* variable) {
 }
 
 bool is_model_folder(const std::string& path) {
-  return is_file(path + "/config.json") || is_file(path + "/tokenizer.json");
+  return is_file(path + "/config.json") || is_file(path + "/tokenizer.json") || is_file(path + "/tokenizer.model");
 }
 
 /// "gpt2" or "org/name", of the characters that the hub allows.

@@ -24,7 +24,7 @@ Companions Companions::of(const std::string& path) {
 }
 
 std::optional<Tokenizer> Companions::load_tokenizer() const {
-  if (tokenizer || folder.empty() || !is_file(folder + "/tokenizer.json")) return tokenizer;
+  if (tokenizer || folder.empty() || !tokenizer_file(folder)) return tokenizer;
   return Tokenizer::load(folder);
 }
 

@@ -164,7 +164,7 @@ void put_texts(const Conversion& c, GgufMetadataBuilder& metadata) {
       if (key.starts_with("tokenizer.")) metadata.put(key, *file.metadata().find(key));
     return;
   }
-  if (!is_file(c.from + "/tokenizer.json")) {
+  if (!tokenizer_file(c.from)) {
     if (c.spec.bos) metadata.put("tokenizer.ggml.bos_token_id", uint32_t(*c.spec.bos));
     if (c.spec.eos) metadata.put("tokenizer.ggml.eos_token_id", uint32_t(*c.spec.eos));
     return put_more_ends(c.spec, c.spec.eos, metadata);

@@ -5,6 +5,7 @@
 #include <utf8proc.h>
 
 #include "base/error.h"
+#include "text/base64.h"
 #include "text/utf8.h"
 
 namespace espalier {
@@ -41,13 +42,6 @@ void add_replacement(std::string_view replacement, size_t old_count, std::vector
   if (count < old_count && !out.empty()) out.back().change -= int(old_count - count);
 }
 
-int base64_digit(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
 }  // namespace
 
 Charsmap::Charsmap(std::string_view blob, const std::string& what) {
@@ -63,19 +57,12 @@ Charsmap::Charsmap(std::string_view blob, const std::string& what) {
     throw error(Code::kBadData, "reading {}: the replacements of precompiled_charsmap are no UTF-8", what);
 }
 
-Charsmap Charsmap::from_base64(std::string_view text, const std::string& what) {
-  while (text.ends_with('=')) text.remove_suffix(1);
-  std::string bytes;
-  uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    const int digit = base64_digit(c);
-    if (digit < 0) throw error(Code::kBadData, "reading {}: precompiled_charsmap is no base64", what);
-    bits = bits << 6 | uint32_t(digit);
-    count += 6;
-    if (count >= 8) bytes += char(bits >> (count -= 8));
-  }
-  return Charsmap(bytes, what);
+Charsmap Charsmap::from_base64(std::string_view text, Matching matching, const std::string& what) {
+  const std::optional<std::string> bytes = espalier::from_base64(text);
+  if (!bytes) throw error(Code::kBadData, "reading {}: precompiled_charsmap is no base64", what);
+  Charsmap map(*bytes, what);
+  map.matching_ = matching;
+  return map;
 }
 
 std::optional<Charsmap::Match> Charsmap::find(std::string_view text, bool longest) const {
@@ -101,7 +88,30 @@ std::optional<Charsmap::Match> Charsmap::find(std::string_view text, bool longes
 }
 
 void Charsmap::apply(TrackedText& text) const {
-  const std::string_view old = text.text;
+  change_chars(text, matching_ == Matching::kLongest ? by_longest_keys(text.text) : by_clusters(text.text));
+}
+
+std::vector<CharChange> Charsmap::by_longest_keys(std::string_view old) const {
+  std::vector<CharChange> chars;
+  chars.reserve(old.size());
+  for (size_t at = 0; at < old.size();) {
+    int length;
+    const uint32_t c = char_at(old, at, length);
+    const std::optional<Match> match = find(old.substr(at), true);
+    const size_t end = at + (match ? match->length : size_t(length));
+    const bool whole = end == old.size() || (uint8_t(old[end]) & 0xC0) != 0x80;  // else the map is damaged
+    if (match && whole) {
+      add_replacement(match->replacement, count_chars(old.substr(at, match->length)), chars);
+      at = end;
+    } else {
+      chars.push_back({c, 0});
+      at += size_t(length);
+    }
+  }
+  return chars;
+}
+
+std::vector<CharChange> Charsmap::by_clusters(std::string_view old) const {
   std::vector<CharChange> chars;
   chars.reserve(old.size());
   for (size_t at = 0, end; at < old.size(); at = end) {
@@ -122,7 +132,7 @@ void Charsmap::apply(TrackedText& text) const {
       }
     }
   }
-  change_chars(text, chars);
+  return chars;
 }
 
 }  // namespace espalier

@@ -17,8 +17,12 @@ class Charsmap {
  public:
   /// Error kBadData where the parts do not fit the bytes; `what` names the file.
   Charsmap(std::string_view blob, const std::string& what);
+  /// How keys are looked for. The `tokenizers` library looks at grapheme clusters of less than six bytes as a whole,
+  /// where a key starts them (the rest of such a cluster is lost), and otherwise at single characters; SentencePiece
+  /// takes the longest key at each place.
+  enum class Matching { kClusters, kLongest };
   /// The same from base64.
-  static Charsmap from_base64(std::string_view text, const std::string& what);
+  static Charsmap from_base64(std::string_view text, Matching matching, const std::string& what);
 
   /// A replacement, and the bytes of the text it stands for.
   struct Match {
@@ -28,11 +32,13 @@ class Charsmap {
   /// The shortest or the longest key that the text starts with.
   std::optional<Match> find(std::string_view text, bool longest) const;
 
-  /// Normalizes as the `tokenizers` library does: grapheme clusters of less than six bytes as a whole, where a key
-  /// starts them, and otherwise character by character.
   void apply(TrackedText& text) const;
 
  private:
+  std::vector<CharChange> by_longest_keys(std::string_view text) const;
+  std::vector<CharChange> by_clusters(std::string_view text) const;
+
+  Matching matching_ = Matching::kClusters;
   std::vector<uint32_t> units_;
   std::string replacements_;
 };

@@ -33,7 +33,21 @@ void check_scores(const GgufVocabulary& v, const std::string& what) {
                   v.scores[id]);
 }
 
-void check(const GgufVocabulary& v, const std::string& what) {
+std::string merges_json(const GgufVocabulary& v, const std::string& what) {
+  std::string text = "[";
+  for (const std::string& merge : v.merges) {
+    if (!is_utf8(merge)) throw error(Code::kBadData, "reading {}: a merge is no UTF-8", what);
+    if (text.size() > 1) text += ',';
+    append_json(text, merge);
+  }
+  return text + "]";
+}
+
+std::optional<int32_t> narrow(std::optional<int64_t> id) { return id ? std::optional(int32_t(*id)) : std::nullopt; }
+
+}  // namespace
+
+void check_vocabulary(const GgufVocabulary& v, const std::string& what) {
   if (v.model != "gpt2" && v.model != "llama")
     throw error(Code::kUnsupported, "reading {}: metadata 'tokenizer.ggml.model' is '{}'; the kinds known are gpt2 and "
                 "llama", what, v.model);
@@ -52,20 +66,6 @@ void check(const GgufVocabulary& v, const std::string& what) {
   check_scores(v, what);
 }
 
-std::string merges_json(const GgufVocabulary& v, const std::string& what) {
-  std::string text = "[";
-  for (const std::string& merge : v.merges) {
-    if (!is_utf8(merge)) throw error(Code::kBadData, "reading {}: a merge is no UTF-8", what);
-    if (text.size() > 1) text += ',';
-    append_json(text, merge);
-  }
-  return text + "]";
-}
-
-std::optional<int32_t> narrow(std::optional<int64_t> id) { return id ? std::optional(int32_t(*id)) : std::nullopt; }
-
-}  // namespace
-
 std::string gguf_gpt2_json(const GgufVocabulary& v, const std::string& what) {
   const GgufPre& pre = find_gguf_pre(v.pre, what);
   return fmt::format(
@@ -79,7 +79,7 @@ std::string gguf_gpt2_json(const GgufVocabulary& v, const std::string& what) {
 }
 
 Tokenizer tokenizer_of(const GgufVocabulary& v, const std::string& what) {
-  check(v, what);
+  check_vocabulary(v, what);
   return Tokenizer::from_json(v.model == "llama" ? gguf_llama_json(v, what) : gguf_gpt2_json(v, what),
                               "the tokenizer of " + what,
                               SpecialIds{.bos = narrow(v.bos), .eos = narrow(v.eos), .pad = narrow(v.pad)});

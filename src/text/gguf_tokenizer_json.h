@@ -11,6 +11,10 @@ namespace espalier {
 /// U+2581, which stands for a space in vocabularies of kind "llama".
 inline constexpr const char* kSpaceMark = "\u2581";
 
+/// Throws the Error of arrays that do not fit each other, tokens that are no UTF-8, scores that are not finite, ids
+/// outside.
+void check_vocabulary(const GgufVocabulary& vocabulary, const std::string& what);
+
 GgufVocabulary::Type gguf_token_type(const GgufVocabulary& vocabulary, size_t id);
 
 /// Appends a JSON string. The text is UTF-8.

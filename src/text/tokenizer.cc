@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "text/piece_cache.h"
+#include "text/sentencepiece_model.h"
 #include "text/tokenizer_json.h"
 #include "text/utf8.h"
 
@@ -203,6 +204,19 @@ Tokenizer Tokenizer::from_json(std::string_view json, const std::string& what, c
 
 namespace {
 
+/// What is put around the texts of a tokenizer.model: as tokenizer_config.json says, or as the classes that
+/// transformers has for such models do.
+SentencePieceOptions sentencepiece_options(const std::filesystem::path& folder) {
+  const std::string path = (folder / "tokenizer_config.json").string();
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return {};
+  const Json config = read_json_file(path);
+  const auto name = json_get_or<std::string>(config, "tokenizer_class", "", path);
+  const bool begins = name.starts_with("Llama") || name.starts_with("CodeLlama") || name.starts_with("Gemma");
+  return {.add_bos = json_get_or(config, "add_bos_token", begins, path),
+          .add_eos = json_get_or(config, "add_eos_token", name.starts_with("T5"), path)};
+}
+
 /// The text of an entry like "eos_token": a string, or an added token as an object.
 std::optional<std::string> named_token(const Json& config, const char* key) {
   const auto found = config.is_object() ? config.find(key) : config.end();
@@ -215,12 +229,24 @@ std::optional<std::string> named_token(const Json& config, const char* key) {
 
 }  // namespace
 
+std::optional<std::string> tokenizer_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;  // a path that cannot be looked at is no folder with a tokenizer
+  if (!fs::is_directory(path, ignored)) return path;
+  for (const char* name : {"tokenizer.json", "tokenizer.model"})
+    if (const fs::path file = fs::path(path) / name; fs::is_regular_file(file, ignored)) return file.string();
+  return std::nullopt;
+}
+
 Tokenizer Tokenizer::load(const std::string& path) {
   namespace fs = std::filesystem;
   constexpr size_t kMaxBytes = size_t{1} << 28;
   std::error_code ignored;  // a path that cannot be looked at is reported by the read below
-  const fs::path file = fs::is_directory(path, ignored) ? fs::path(path) / "tokenizer.json" : fs::path(path);
-  Tokenizer tokenizer = from_json(read_file(file.string(), kMaxBytes), file.string());
+  const fs::path file = tokenizer_file(path).value_or(fs::path(path) / "tokenizer.json");
+  const std::string bytes = read_file(file.string(), kMaxBytes);
+  Tokenizer tokenizer = file.extension() == ".model"
+                            ? sentencepiece_tokenizer(bytes, file.string(), sentencepiece_options(file.parent_path()))
+                            : from_json(bytes, file.string());
   State& state = *tokenizer.state_;
   for (const char* name : {"special_tokens_map.json", "tokenizer_config.json"}) {
     const fs::path beside = file.parent_path() / name;

@@ -38,8 +38,9 @@ struct SpecialIds {
 /// Cheap to copy; copies share everything. Const functions may be called from any thread.
 class Tokenizer {
  public:
-  /// Reads a tokenizer.json or a folder that has one. BOS, EOS and PAD come from tokenizer_config.json or
-  /// special_tokens_map.json beside it; without them, from the usual names. Errors: kNotFound, kBadData, kUnsupported.
+  /// Reads a tokenizer.json, a tokenizer.model of SentencePiece, or a folder that has one of them. BOS, EOS and PAD
+  /// come from tokenizer_config.json or special_tokens_map.json beside it; without them, from the usual names. Errors:
+  /// kNotFound, kBadData, kUnsupported.
   static Tokenizer load(const std::string& path);
   /// The same from the text of a tokenizer.json; `what` names it in errors.
   static Tokenizer from_json(std::string_view json, const std::string& what);
@@ -88,6 +89,10 @@ class Tokenizer {
   explicit Tokenizer(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
 };
+
+/// What Tokenizer::load reads: the path itself, or tokenizer.json or tokenizer.model of a folder. Nothing where the
+/// folder has neither.
+std::optional<std::string> tokenizer_file(const std::string& path);
 
 /// Decodes tokens as they come. What push() has returned is the start of what decode() gives for all ids so far, and
 /// never ends inside a character; the rest comes with the next token or with finish().

@@ -86,7 +86,10 @@ void normalize_strip(const StepJson& step, NormalizerSteps& steps) {
 }
 void normalize_charsmap(const StepJson& step, NormalizerSteps& steps) {
   const auto map = step.get_or<std::string>("precompiled_charsmap", "");
-  if (!map.empty()) steps.push_back(Charsmap::from_base64(map, step.what));
+  // A field of ours, for what was a SentencePiece file (text/sentencepiece_model.h).
+  const bool longest = step.get_or("longest_match", false);
+  const auto matching = longest ? Charsmap::Matching::kLongest : Charsmap::Matching::kClusters;
+  if (!map.empty()) steps.push_back(Charsmap::from_base64(map, matching, step.what));
 }
 void normalize_bert(const StepJson& step, NormalizerSteps& steps) {
   const bool lowercase = step.get_or("lowercase", true);
