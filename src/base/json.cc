@@ -4,10 +4,9 @@
 #include <set>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 
 namespace espalier {
 namespace {

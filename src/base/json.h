@@ -1,5 +1,5 @@
 // JSON: nlohmann's value type, parsed with bounds and with errors that name the file and the place. Include
-// <nlohmann/json.hpp> in the .cc that touches values; it is too heavy for headers.
+// base/json_value.h in the .cc that touches values; it is too heavy for headers.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,9 +1,9 @@
 #include "base/json.h"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace espalier {
 namespace {

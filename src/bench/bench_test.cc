@@ -3,10 +3,10 @@
 #include <set>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "bench/median.h"
 
 namespace espalier {

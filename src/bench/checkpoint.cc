@@ -1,7 +1,7 @@
 // `bench checkpoint`: how long training stands still for a save of the GPT-2 124M shape (weights and both moments).
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/json_value.h"
 #include "bench/bench.h"
 #include "bench/median.h"
 #include "bench/train_rig.h"

@@ -1,8 +1,8 @@
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "base/suggest.h"
 #include "bench/bench.h"
 #include "kernels/peak.h"

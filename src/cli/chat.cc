@@ -6,11 +6,10 @@
 #include <cerrno>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "cli/open_model.h"
 #include "cli/render_chats.h"
 #include "cli/terminal.h"

@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <csignal>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "cli/run_program.h"
 #include "cli/tiny_model.h"
 #include "text/utf8.h"

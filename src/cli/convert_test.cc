@@ -1,10 +1,10 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "cli/run_program.h"
 #include "cli/tiny_model.h"
 #include "models/load.h"

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <fstream>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "formats/gguf.h"
 #include "formats/hf_folder.h"
 #include "formats/pickle.h"

@@ -1,9 +1,8 @@
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "cli/describe.h"
 #include "formats/checkpoint.h"
 #include "formats/token_dataset.h"

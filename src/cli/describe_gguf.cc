@@ -2,9 +2,8 @@
 #include <filesystem>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
+#include "base/json_value.h"
 #include "cli/describe.h"
 #include "formats/gguf.h"
 #include "formats/gguf_blocks.h"

@@ -1,10 +1,9 @@
 #include <filesystem>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "cli/describe.h"
 #include "formats/hf_folder.h"
 #include "formats/pickle.h"

@@ -1,11 +1,11 @@
 // `espalier diff A B...`: models tensor by tensor. Exit status 0 where all are the same, 1 where something differs.
-#include <nlohmann/json.hpp>
 
 #include <cmath>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "cli/open_model.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"

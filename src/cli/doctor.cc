@@ -6,13 +6,12 @@
 #include <fstream>
 #include <sstream>
 
-#include <nlohmann/json.hpp>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "kernels/peak.h"

@@ -1,11 +1,10 @@
 // `espalier eval WHAT MODEL`: how good a model is, in figures.
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "base/suggest.h"
 #include "cli/open_model.h"
 #include "cli/terminal.h"

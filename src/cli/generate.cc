@@ -1,11 +1,10 @@
 // `espalier generate MODEL`: the model continues a text, which streams to standard output as it comes.
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "cli/open_model.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"

@@ -1,9 +1,8 @@
 // `espalier inspect FILE|FOLDER`: what is in it, for any format we read.
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
 #include "base/human.h"
+#include "base/json_value.h"
 #include "cli/describe.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"

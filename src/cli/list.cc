@@ -2,11 +2,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "base/suggest.h"
 #include "bench/bench.h"
 #include "cli/terminal.h"

@@ -1,8 +1,8 @@
 // `espalier prepare FILES... --out FOLDER`: text to a tokenizer and token shards.
-#include <nlohmann/json.hpp>
 
 #include "base/human.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "train/prepare.h"

@@ -2,10 +2,9 @@
 
 #include <sstream>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "cli/open_model.h"
 
 namespace espalier {

@@ -4,12 +4,11 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "cli/loss_chart.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "report/run_report.h"
-
-#include <nlohmann/json.hpp>
 
 namespace espalier {
 

@@ -1,10 +1,9 @@
 // `espalier tokenize MODEL`: JSON strings, one a line, to JSON arrays of ids, and back.
 #include <iostream>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "cli/open_model.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"

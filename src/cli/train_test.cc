@@ -2,10 +2,10 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/json.h"
+#include "base/json_value.h"
 #include "base/rng.h"
 #include "cli/run_program.h"
 #include "train/memory_plan.h"

@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "engine/prompt.h"
 #include "models/golden_model.h"
 #include "models/init.h"

@@ -4,9 +4,8 @@
 #include <optional>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace espalier {
 namespace {

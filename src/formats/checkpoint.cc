@@ -8,10 +8,9 @@
 #include <charconv>
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "formats/safetensors_writer.h"
 
 namespace espalier {

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <nlohmann/json.hpp>
 
+#include "base/json_value.h"
 #include "base/rng.h"
 #include "formats/test_folder.h"
 

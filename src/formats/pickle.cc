@@ -2,10 +2,9 @@
 
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_value.h"
 
 namespace espalier {
 namespace {

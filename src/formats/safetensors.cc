@@ -4,11 +4,10 @@
 #include <bit>
 #include <cstring>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "base/suggest.h"
 
 namespace espalier {

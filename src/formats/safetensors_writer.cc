@@ -6,10 +6,9 @@
 #include <filesystem>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "formats/safetensors.h"
 
 namespace espalier {

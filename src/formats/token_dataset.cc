@@ -7,12 +7,11 @@
 #include <memory>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
 #include "base/check.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_value.h"
 
 namespace espalier {
 namespace {

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace espalier {
 namespace {

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
+#include "base/json_value.h"
 #include "formats/test_folder.h"
 #include "models/golden_model.h"
 #include "models/registry.h"

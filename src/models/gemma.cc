@@ -2,9 +2,9 @@
 // embeddings times sqrt(width), gated GELU, layers with and without a sliding window; Gemma 2 with soft caps, Gemma 3
 // with QK-norm and another rotary base in the windowed layers.
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "models/config_fields.h"
 #include "models/llama_names.h"
 

@@ -4,9 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
+#include "base/json_value.h"
 #include "formats/gguf_blocks.h"
 
 namespace espalier {

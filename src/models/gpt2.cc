@@ -2,9 +2,8 @@
 // weights are Conv1D, stored [in, out].
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
+#include "base/json_value.h"
 #include "models/config_fields.h"
 #include "models/registry.h"
 

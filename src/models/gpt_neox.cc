@@ -1,9 +1,9 @@
 // GPT-NeoX and Pythia (Black et al. 2022; Biderman et al. 2023): LayerNorm and biases everywhere, attention and
 // feed-forward side by side from a norm each, heads that turn in part. Queries, keys and values lie in one tensor, head
 // by head: q of head 0, k of head 0, v of head 0, q of head 1, ...
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "models/config_fields.h"
 #include "models/registry.h"
 

@@ -2,9 +2,9 @@
 // 2023), a sliding window; Granite (IBM 2024), four scales; SmolLM3 (Hugging Face 2025), layers whose heads do not
 // turn; Phi-3 (Microsoft 2024), fused projections and heads that turn in part; OLMo 2 (Ai2 2024), norms after the
 // sublayers instead of before them and over all of the queries and keys.
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "models/config_fields.h"
 #include "models/llama_names.h"
 

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "formats/gguf.h"
 #include "models/config_fields.h"
 #include "models/gguf_arch.h"

@@ -1,7 +1,7 @@
 // Qwen2, 2.5 and 3 (Yang et al. 2024, 2025): Llama with biases on queries, keys and values, or with QK-norm instead;
 // the upper layers may have a sliding window.
-#include <nlohmann/json.hpp>
 
+#include "base/json_value.h"
 #include "models/config_fields.h"
 #include "models/llama_names.h"
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "formats/hf_folder.h"
 #include "models/gguf_tokenizer.h"
 #include "text/gguf_tokenizer.h"

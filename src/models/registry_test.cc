@@ -1,8 +1,8 @@
 #include "models/registry.h"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
+#include "base/json_value.h"
 #include "formats/test_folder.h"
 #include "models/golden_model.h"
 

@@ -1,8 +1,8 @@
 #include "models/rope_table.h"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
+#include "base/json_value.h"
 #include "models/registry.h"
 
 namespace espalier {

@@ -5,10 +5,9 @@
 
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "formats/safetensors_writer.h"
 #include "models/registry.h"
 

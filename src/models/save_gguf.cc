@@ -3,9 +3,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
+#include "base/json_value.h"
 #include "formats/gguf_writer.h"
 #include "formats/hf_folder.h"
 #include "models/gguf_arch.h"

@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
+#include "base/json_value.h"
 #include "formats/gguf.h"
 #include "formats/gguf_blocks.h"
 #include "formats/gguf_writer.h"

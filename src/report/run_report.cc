@@ -8,12 +8,12 @@
 #include <sstream>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "report/html_page.h"
 #include "report/series.h"
 #include "report/svg_chart.h"

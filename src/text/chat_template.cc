@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "base/check.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 
 namespace espalier {
 namespace {

@@ -3,10 +3,9 @@
 #include <optional>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "text/utf8.h"
 
 namespace espalier {

@@ -1,10 +1,10 @@
 #include "text/extend_vocabulary.h"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_value.h"
 
 namespace espalier {
 namespace {

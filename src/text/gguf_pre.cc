@@ -1,8 +1,7 @@
 #include "text/gguf_pre.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace espalier {
 namespace {

@@ -2,10 +2,9 @@
 
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "text/gguf_pre.h"
 #include "text/gguf_tokenizer_json.h"
 #include "text/utf8.h"

@@ -1,9 +1,9 @@
 #include "text/gguf_tokenizer_json.h"
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/json_value.h"
 
 namespace espalier {
 

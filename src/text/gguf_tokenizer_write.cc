@@ -3,10 +3,9 @@
 #include <set>
 #include <unordered_map>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "text/gguf_llama.h"
 #include "text/gguf_pre.h"
 #include "text/gguf_tokenizer.h"

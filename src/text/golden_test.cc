@@ -4,9 +4,8 @@
 
 #include <map>
 
-#include <nlohmann/json.hpp>
-
 #include "base/json.h"
+#include "base/json_value.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
 

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "base/human.h"
+#include "base/json_value.h"
 
 namespace espalier::jinja {
 namespace {

@@ -3,10 +3,10 @@
 #include "text/jinja.h"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 
 namespace espalier {
 namespace {

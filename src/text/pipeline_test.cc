@@ -6,10 +6,9 @@
 #include <map>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
 

@@ -1,9 +1,8 @@
 #include "text/sentencepiece_model.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "text/base64.h"
 #include "text/gguf_tokenizer.h"
 #include "text/gguf_tokenizer_json.h"

@@ -3,12 +3,11 @@
 #include <filesystem>
 #include <mutex>
 
-#include <nlohmann/json.hpp>
-
 #include "base/check.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "text/piece_cache.h"
 #include "text/sentencepiece_model.h"
 #include "text/tokenizer_json.h"

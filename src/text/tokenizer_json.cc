@@ -1,8 +1,8 @@
 #include "text/tokenizer_json.h"
 
-#include <nlohmann/json.hpp>
 #include <simdjson.h>
 
+#include "base/json_value.h"
 #include "text/tokenizer_json_model.h"
 
 namespace espalier {

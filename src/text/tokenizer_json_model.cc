@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
 #include <simdjson.h>
 
+#include "base/json_value.h"
 #include "text/byte_alphabet.h"
 #include "text/utf8.h"
 

@@ -1,6 +1,6 @@
 // The "post_processor" of tokenizer.json: what stands around a text.
-#include <nlohmann/json.hpp>
 
+#include "base/json_value.h"
 #include "text/tokenizer_json_reader.h"
 
 namespace espalier {

@@ -1,7 +1,7 @@
 // The normalizer, pre-tokenizer and decoder of tokenizer.json. A step that is read is a function and a row of one of
 // the three tables below.
-#include <nlohmann/json.hpp>
 
+#include "base/json_value.h"
 #include "text/tokenizer_json_reader.h"
 #include "text/utf8.h"
 

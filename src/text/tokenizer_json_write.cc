@@ -1,10 +1,9 @@
 // Writing tokenizer.json; reading is tokenizer_json.cc.
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "base/check.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "text/tokenizer_json.h"
 
 namespace espalier {

@@ -7,11 +7,10 @@
 #include <span>
 #include <thread>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "base/rng.h"
 #include "text/utf8.h"
 

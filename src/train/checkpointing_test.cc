@@ -1,8 +1,7 @@
 #include "train/checkpointing.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
+#include "base/json_value.h"
 #include "base/rng.h"
 #include "formats/test_folder.h"
 

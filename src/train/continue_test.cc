@@ -1,8 +1,8 @@
 // Continuing a model: of every family, from a folder and from a .gguf, with its tokenizer, and with new tokens.
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
+#include "base/json_value.h"
 #include "models/companions.h"
 #include "models/golden_model.h"
 #include "models/init.h"

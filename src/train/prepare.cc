@@ -7,13 +7,12 @@
 #include <filesystem>
 #include <memory>
 
-#include <nlohmann/json.hpp>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "formats/hf_folder.h"
 #include "formats/token_dataset.h"
 #include "formats/token_shards.h"

@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/json.h"
+#include "base/json_value.h"
 #include "base/rng.h"
 #include "formats/test_folder.h"
 #include "formats/token_dataset.h"

@@ -1,8 +1,8 @@
 // A resumed run is the uninterrupted one bit for bit: weights, moments, the loader's place, the guard, the best.
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/json_value.h"
 #include "train/test_run.h"
 
 namespace espalier {

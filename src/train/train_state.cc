@@ -1,9 +1,8 @@
 #include "train/train_state.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 
 namespace espalier {
 

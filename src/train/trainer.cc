@@ -6,11 +6,11 @@
 
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/human.h"
+#include "base/json_value.h"
 #include "models/init.h"
 #include "models/load.h"
 #include "models/resize.h"

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
-#include <nlohmann/json.hpp>
 
+#include "base/json_value.h"
 #include "models/golden_model.h"
 #include "models/load.h"
 #include "text/tokenizer.h"

@@ -4,10 +4,9 @@
 
 #include <cstdlib>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "formats/test_folder.h"
 #include "fuzz.h"
 #include "models/gguf_tokenizer.h"

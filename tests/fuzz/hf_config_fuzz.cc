@@ -1,9 +1,8 @@
 // config.json of models: whatever is accepted can be sized, and written and read again to the same model.
 #include <cstdlib>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
+#include "base/json_value.h"
 #include "fuzz.h"
 #include "models/registry.h"
 

@@ -2,9 +2,8 @@
 // holds a zero byte, what stands behind is the JSON of the variables.
 #include <cstdlib>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
+#include "base/json_value.h"
 #include "fuzz.h"
 #include "text/jinja.h"
 #include "text/utf8.h"

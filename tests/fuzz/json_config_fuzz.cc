@@ -1,11 +1,10 @@
 // The readers of JSON, of TOML recipes and of single settings: any bytes give a value or an Error.
 #include <cstdlib>
 
-#include <nlohmann/json.hpp>
-
 #include "base/config.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_value.h"
 #include "fuzz.h"
 
 namespace {

@@ -82,11 +82,15 @@ void check_catches(const Source& source, std::vector<Finding>& findings) {
 
 void check_heavy_headers(const Source& source, std::vector<Finding>& findings) {
   static const std::regex kHeavy(
-      R"(#\s*include\s*<(nlohmann/json\.hpp|toml\+\+.*|simdjson.*|sqlite3\.h|CLI/.*|httplib\.h|spdlog/.*)>)"
+      R"(#\s*include\s*"base/json_value\.h")"
+      R"(|#\s*include\s*<(toml\+\+.*|simdjson.*|sqlite3\.h|CLI/.*|httplib\.h|spdlog/.*)>)"
       R"(|#\s*include\s*<(regex|iostream)>)");
   static const std::regex kKernels(R"(#\s*include\s*[<"](hwy/.*|dnnl.*|oneapi/.*|immintrin\.h|omp\.h)[>"])");
   if (!source.in("src/")) return;
   if (source.is_header()) report_matches(source.lines, source, kHeavy, "too heavy for a header", findings);
+  static const std::regex kJson(R"(#\s*include\s*<nlohmann/json\.hpp>)");
+  if (source.path != "src/base/json_value.h")
+    report_matches(source.lines, source, kJson, "base/json_value.h spares compiling it again", findings);
   if (!source.in("src/kernels/"))
     report_matches(source.lines, source, kKernels, "only src/kernels/ uses this library", findings);
 }
