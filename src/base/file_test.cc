@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
+#include <functional>
 
 #include "base/error.h"
 #include "base/rng.h"
@@ -161,6 +163,13 @@ TEST_F(FileTest, NoSpaceIsItsOwnCode) {
     file.close(false);
   });
   EXPECT_EQ(full.code(), Code::kNoSpace) << full.what();
+}
+
+TEST_F(FileTest, APipeIsAnErrorAndDoesNotWait) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  for (const auto& open : std::initializer_list<std::function<void()>>{
+           [&] { read_file(path_); }, [&] { MappedFile file(path_); }, [&] { FileReader file(path_); }})
+    EXPECT_NE(std::string(error_of(open).what()).find("not a regular file"), std::string::npos);
 }
 
 TEST_F(FileTest, MappingsMove) {

@@ -18,6 +18,7 @@ bool has(const std::string& folder, const char* name) { return path_exists(folde
 
 /// The first bytes of a file, fewer where it is shorter; nothing of a folder.
 std::string head_of(const std::string& path, size_t bytes) {
+  if (!is_file(path)) return "";  // reading a pipe would wait for who writes to it
   std::string head(bytes, '\0');
   std::ifstream in(path, std::ios::binary);
   in.read(head.data(), std::streamsize(bytes));

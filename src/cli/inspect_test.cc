@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -131,6 +132,8 @@ TEST(Inspect, WhatWeDoNotReadIsAnErrorThatNamesWhatWeDo) {
   EXPECT_EQ(unknown.status, code_info(Code::kUnsupported).exit_status);
   EXPECT_NE(unknown.err.find("tokenizer.json"), std::string::npos) << unknown.err;
   EXPECT_EQ(run_program({"inspect", folder / "nothing"}).status, code_info(Code::kNotFound).exit_status);
+  ASSERT_EQ(::mkfifo((folder / "pipe.gguf").c_str(), 0600), 0);
+  EXPECT_EQ(run_program({"inspect", folder / "pipe.gguf"}).status, code_info(Code::kUnsupported).exit_status);
   write_file_atomic(folder / "cut.safetensors", "\x10");
   EXPECT_EQ(run_program({"inspect", folder / "cut.safetensors"}).status, code_info(Code::kBadData).exit_status);
 }
