@@ -5,35 +5,13 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "formats/gguf_layouts.h"
 #include "tensor/dtype.h"
 
 namespace espalier {
 namespace {
 
-// The blocks as they lie in the file. All fields are bytes, so that nothing is aligned and nothing padded.
-struct Half {
-  uint8_t bytes[2];
-  operator float() const {
-    f16 half;
-    half.bits = uint16_t(bytes[0] | bytes[1] << 8);
-    return float(half);
-  }
-};
-struct Q8_0 { Half d; int8_t qs[32]; };
-struct Q4_0 { Half d; uint8_t qs[16]; };
-struct Q4_1 { Half d, m; uint8_t qs[16]; };
-struct Q5_0 { Half d; uint8_t qh[4], qs[16]; };
-struct Q5_1 { Half d, m; uint8_t qh[4], qs[16]; };
-struct IQ4_NL { Half d; uint8_t qs[16]; };
-struct Q2_K { uint8_t scales[16], qs[64]; Half d, dmin; };
-struct Q3_K { uint8_t hmask[32], qs[64], scales[12]; Half d; };
-struct Q4_K { Half d, dmin; uint8_t scales[12], qs[128]; };
-struct Q5_K { Half d, dmin; uint8_t scales[12], qh[32], qs[128]; };
-struct Q6_K { uint8_t ql[128], qh[64]; int8_t scales[16]; Half d; };
-struct IQ4_XS { Half d; uint8_t scales_h[2], scales_l[4], qs[128]; };
-
-// The sixteen levels of the IQ4 types.
-constexpr int8_t kLevels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+using namespace gguf_layouts;
 
 void unpack(const Q8_0& b, float* x) {
   const float d = b.d;
@@ -55,9 +33,6 @@ void unpack(const Q4_1& b, float* x) {
     x[i + 16] = d * float(b.qs[i] >> 4) + m;
   }
 }
-
-/// The fifth bits of a Q5 block, in place: 16 or 0.
-int fifth(const uint8_t (&qh)[4], int i) { return (qh[i / 8] >> (i % 8) & 1) << 4; }
 
 void unpack(const Q5_0& b, float* x) {
   const float d = b.d;
@@ -99,29 +74,24 @@ void unpack(const Q3_K& b, float* x) {
   for (int s = 0; s < 16; ++s) {
     const uint8_t *q = b.qs + s / 8 * 32 + s % 2 * 16, *high = b.hmask + s % 2 * 16;
     const int shift = s % 8 / 2 * 2, bit = s / 2;
-    // Four bits of the scale from the first eight bytes, two from the last four.
-    const int low = b.scales[s % 8] >> (s / 8 * 4) & 15, top = b.scales[8 + s % 4] >> (s / 4 * 2) & 3;
-    const float scale = d * float((low | top << 4) - 32);
+    const float scale = d * float(scale_of(b, s));
     for (int i = 0; i < 16; ++i) x[16 * s + i] = scale * float((q[i] >> shift & 3) - (high[i] >> bit & 1 ? 0 : 4));
   }
 }
 
-/// Scale and minimum of sub-block s of 32 elements: the first four in six bits of a byte each, the others' lower four
-/// bits in a byte of their own and their upper two above the first four's.
-struct ScaleMin {
+struct ScaledBy {
   float scale, least;
-  ScaleMin(const uint8_t (&packed)[12], int s, float d, float dmin) {
-    const int a = s < 4 ? packed[s] & 63 : (packed[s + 4] & 15) | packed[s - 4] >> 6 << 4;
-    const int m = s < 4 ? packed[s + 4] & 63 : packed[s + 4] >> 4 | packed[s] >> 6 << 4;
-    scale = d * float(a);
-    least = dmin * float(m);
+  ScaledBy(const uint8_t (&packed)[12], int s, float d, float dmin) {
+    const ScaleMin f = scale_min(packed, s);
+    scale = d * float(f.scale);
+    least = dmin * float(f.least);
   }
 };
 
 void unpack(const Q4_K& b, float* x) {
   const float d = b.d, dmin = b.dmin;
   for (int s = 0; s < 8; ++s) {
-    const ScaleMin f(b.scales, s, d, dmin);
+    const ScaledBy f(b.scales, s, d, dmin);
     const uint8_t* q = b.qs + s / 2 * 32;
     const int shift = s % 2 * 4;
     for (int i = 0; i < 32; ++i) x[32 * s + i] = f.scale * float(q[i] >> shift & 15) - f.least;
@@ -131,7 +101,7 @@ void unpack(const Q4_K& b, float* x) {
 void unpack(const Q5_K& b, float* x) {
   const float d = b.d, dmin = b.dmin;
   for (int s = 0; s < 8; ++s) {
-    const ScaleMin f(b.scales, s, d, dmin);
+    const ScaledBy f(b.scales, s, d, dmin);
     const uint8_t* q = b.qs + s / 2 * 32;
     const int shift = s % 2 * 4;
     for (int i = 0; i < 32; ++i)
@@ -154,10 +124,8 @@ void unpack(const Q6_K& b, float* x) {
 
 void unpack(const IQ4_XS& b, float* x) {
   const float d = b.d;
-  const int high = b.scales_h[0] | b.scales_h[1] << 8;
   for (int s = 0; s < 8; ++s) {
-    const int scale_bits = (b.scales_l[s / 2] >> (s % 2 * 4) & 15) | (high >> (2 * s) & 3) << 4;
-    const float scale = d * float(scale_bits - 32);
+    const float scale = d * float(scale_of(b, s));
     const uint8_t* q = b.qs + s * 16;
     for (int i = 0; i < 16; ++i) {
       x[32 * s + i] = scale * float(kLevels[q[i] & 15]);

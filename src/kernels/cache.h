@@ -38,7 +38,10 @@ T& cached(Context& ctx) {
 }
 
 /// What a scratch buffer is for. A kernel that calls another one uses a slot of its own.
-enum class Slot { kPartials, kGemm, kGemmPacked, kGemmSums, kAttention, kAttentionPartials, kRowGemm, kMuon, kCount };
+enum class Slot {
+  kPartials, kGemm, kGemmPacked, kGemmSums, kAttention, kAttentionPartials, kRowGemm,
+  kQuantRows, kQuantNumbers, kQuantPanels, kMuon, kCount
+};
 
 /// One buffer a slot, 64-byte aligned, grown when needed and never shrunk. Contents do not survive between calls.
 class Scratch {

@@ -5,6 +5,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
 #include "kernels/optimizer.h"
+#include "kernels/quant_gemm.h"
 
 namespace espalier {
 
@@ -12,6 +13,7 @@ namespace espalier {
 namespace reference {
 void gemm(Context&, const GemmArgs&);
 void row_gemm(Context&, const RowGemmArgs&);
+void quant_gemm(Context&, const QuantGemmArgs&);
 void attention_forward(Context&, const AttentionForwardArgs&);
 void attention_backward(Context&, const AttentionBackwardArgs&);
 void cached_attention(Context&, const CachedAttentionArgs&);
@@ -39,6 +41,7 @@ void axpy(Context&, const AxpyArgs&);
 namespace cpu {
 void gemm(Context&, const GemmArgs&);
 void row_gemm(Context&, const RowGemmArgs&);
+void quant_gemm(Context&, const QuantGemmArgs&);
 void attention_forward(Context&, const AttentionForwardArgs&);
 void attention_backward(Context&, const AttentionBackwardArgs&);
 void cached_attention(Context&, const CachedAttentionArgs&);
@@ -61,5 +64,8 @@ void adamw(Context&, const AdamArgs&);
 LambNorms lamb(Context&, const LambArgs&);
 void axpy(Context&, const AxpyArgs&);
 }  // namespace cpu
+
+/// Shapes and dtypes that quant_gemm takes.
+void check_quant_args(const QuantGemmArgs&);
 
 }  // namespace espalier

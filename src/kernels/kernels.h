@@ -6,12 +6,14 @@
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
 #include "kernels/optimizer.h"
+#include "kernels/quant_gemm.h"
 
 namespace espalier {
 
 struct Kernels {
   void (*gemm)(Context&, const GemmArgs&);
   void (*row_gemm)(Context&, const RowGemmArgs&);
+  void (*quant_gemm)(Context&, const QuantGemmArgs&);
 
   void (*attention_forward)(Context&, const AttentionForwardArgs&);
   void (*attention_backward)(Context&, const AttentionBackwardArgs&);

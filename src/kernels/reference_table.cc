@@ -8,6 +8,7 @@ const Kernels& reference_kernels() {
   static constexpr Kernels kTable = {
       .gemm = gemm,
       .row_gemm = row_gemm,
+      .quant_gemm = quant_gemm,
       .attention_forward = attention_forward,
       .attention_backward = attention_backward,
       .cached_attention = cached_attention,
