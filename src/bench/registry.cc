@@ -15,12 +15,14 @@ extern const Bench kPrepareBench;
 extern const Bench kBpeBench;
 extern const Bench kCheckpointBench;
 extern const Bench kTokenizerBench;
+extern const Bench kDecodeBench, kPrefillBench, kVerifyBench;
 
 namespace {
 
 // A new benchmark is one row here.
 constexpr const Bench* kBenches[] = {&kTrainBench, &kTrainSmallBench, &kPrepareBench,
-                                     &kBpeBench,   &kTokenizerBench,  &kCheckpointBench};
+                                     &kBpeBench,   &kTokenizerBench,  &kCheckpointBench,
+                                     &kDecodeBench, &kPrefillBench,   &kVerifyBench};
 
 }  // namespace
 

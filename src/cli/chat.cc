@@ -27,8 +27,9 @@ extern const Verb kChat;
 namespace {
 
 struct Options {
-  std::string model, system, chat_template, dtype = "auto";
+  std::string model, system, chat_template;
   int64_t max_tokens = 2048;
+  ModelMemory memory;
   SamplerConfig sampler;
   bool render = false;
   void visit(Fields& f) {
@@ -37,7 +38,7 @@ struct Options {
     f.field("chat_template", chat_template, "file with a Jinja template to use instead of the model's");
     f.field("max_tokens", max_tokens, "most tokens of one answer", 1);
     sampler.visit(f);
-    f.choice("dtype", dtype, {"auto", "f32", "bf16"}, "of weights in memory; auto: bf16 where the files are");
+    memory.visit(f);
     f.field("render", render,
             "talk to nobody: read a JSON object a line with messages, tools and further variables, print the prompt");
   }
@@ -95,7 +96,7 @@ class Conversation {
  public:
   Conversation(Terminal& terminal, const Options& options, const std::string& path)
       : terminal_(terminal), options_(options), chat_(template_of(options, path)), tokenizer_(open_tokenizer(path)),
-        model_(open_model(terminal, path, options.dtype)),
+        model_(open_model(terminal, path, options.memory)),
         generator_(terminal.context(), *model_, &tokenizer_, {.max_batch = 1, .remember = 1}),
         ends_(turn_end_ids(path, tokenizer_, chat_)) {
     reset();

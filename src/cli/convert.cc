@@ -90,7 +90,8 @@ int run(Terminal& terminal, std::span<const std::string> args) {
     throw error(Code::kUsage, "converting to {}: the folder holds other things than a model; give another one",
                 options.to);
   Companions companions = Companions::of(from);
-  const auto model = grows ? load_grown(terminal, from, options, companions) : open_model(terminal, from, "f32");
+  const auto model =
+      grows ? load_grown(terminal, from, options, companions) : open_model(terminal, from, {.dtype = "f32"});
   save_model(terminal.context(), *model, options.to,
              {.dtype = parse_dtype(options.dtype), .max_shard_bytes = uint64_t(options.max_shard_mb * 1e6)});
   companions.save(options.to);

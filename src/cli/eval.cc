@@ -21,7 +21,8 @@ extern const Verb kEval;
 namespace {
 
 struct Options {
-  std::string what, model, text, tokens, dtype = "f32";
+  std::string what, model, text, tokens;
+  ModelMemory memory{.dtype = "f32"};  // exact; auto scores the model as it is served
   int64_t context = 512, max_chunks = 0;
   bool per_token = false, json = false;
   void visit(Fields& f) {
@@ -33,7 +34,7 @@ struct Options {
     f.field("max_chunks", max_chunks, "use the first so many chunks only; 0: all", 0);
     f.field("per_token", per_token,
             "one object {i, id, nll} a line for each scored token; the result behind them with --json");
-    f.choice("dtype", dtype, {"f32", "bf16", "auto"}, "of products; auto: bf16 where the files are");
+    memory.visit(f);
     f.field("json", json, "the result as one object: ppl, nll (mean, in nats), tokens_scored, chunks");
   }
 };
@@ -90,7 +91,7 @@ int run(Terminal& terminal, std::span<const std::string> args) {
   Input input = input_of(options, folder);
   if (options.max_chunks > 0 && options.max_chunks < int64_t(input.ids.size()) / options.context)
     input.ids.resize(size_t(options.max_chunks * options.context));
-  const auto model = open_model(terminal, folder, options.dtype);
+  const auto model = open_model(terminal, folder, options.memory);
   const PerplexityOptions how{.context = options.context, .bos = input.bos};
   print(terminal, options, perplexity(terminal.context(), *model, input.ids, how, terminal.progress()));
   return 0;

@@ -19,8 +19,9 @@ extern const Verb kGenerate;
 namespace {
 
 struct Options {
-  std::string model, prompt, prompt_file, dtype = "auto";
+  std::string model, prompt, prompt_file;
   int64_t max_tokens = 128, samples = 1;
+  ModelMemory memory;
   SamplerConfig sampler;
   std::vector<std::string> stop;
   bool ignore_eos = false, echo = false, json = false;
@@ -34,7 +35,7 @@ struct Options {
     f.field("stop", stop, "end where this text appears; may be given several times");
     f.field("ignore_eos", ignore_eos, "go on when the model says that the text is over");
     f.field("echo", echo, "print the prompt before the continuation");
-    f.choice("dtype", dtype, {"auto", "f32", "bf16"}, "of weights in memory; auto: bf16 where the files are");
+    memory.visit(f);
     f.field("json", json, "one object a sample instead of the text");
   }
 };
@@ -79,7 +80,7 @@ int run(Terminal& terminal, std::span<const std::string> args) {
   if (!read_args(terminal, kGenerate, args, ESP_CONFIG(options))) return 0;
   const std::string folder = find_model(options.model), prompt = prompt_of(options);
   const Tokenizer tokenizer = open_tokenizer(folder);
-  const auto model = open_model(terminal, folder, options.dtype);
+  const auto model = open_model(terminal, folder, options.memory);
   Generator generator(terminal.context(), *model, &tokenizer);
   std::vector<GenerateRequest> requests = requests_of(options, encode_prompt(tokenizer, prompt));
   const bool streams = !options.json && options.samples == 1;

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -37,12 +39,18 @@ Tokenizer open_tokenizer(const std::string& model) {
   return load_tokenizer(is_file(model) && !is_pickle(model) ? model : find_model(model));
 }
 
-std::unique_ptr<Decoder> open_model(Terminal& terminal, const std::string& folder, const std::string& dtype) {
+std::unique_ptr<Decoder> open_model(Terminal& terminal, const std::string& folder, const ModelMemory& memory) {
   const Stopwatch watch;
-  const DType type = dtype == "auto" ? stored_dtype(folder) : parse_dtype(dtype);
-  auto model = load_model(terminal.context(), one_process_mesh(), folder, {.dtype = type});
-  terminal.log().info("{}: {} parameters, {} in memory, loaded in {}", folder,
-                      human_count(double(parameter_count(model->spec()))), dtype_name(type),
+  const bool as_stored = memory.dtype == "auto";
+  const DType type = as_stored ? stored_dtype(folder) : parse_dtype(memory.dtype);
+  const Blocks blocks = !as_stored ? Blocks::kDequantise : memory.mapped ? Blocks::kMap : Blocks::kPack;
+  auto model = load_model(terminal.context(), one_process_mesh(), folder, {.dtype = type, .blocks = blocks});
+  const bool quantised = std::ranges::any_of(model->params(), [](const Param& p) { return bool(p.quantised); });
+  terminal.log().info("{}: {} parameters, {}, loaded in {}", folder,
+                      human_count(double(parameter_count(model->spec()))),
+                      !quantised     ? std::string(dtype_name(type)) + " in memory"
+                      : memory.mapped ? "quantised, in the file"
+                                      : "quantised, in memory",
                       human_duration(watch.seconds()));
   return model;
 }

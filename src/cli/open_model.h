@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "base/config.h"
 #include "cli/terminal.h"
 #include "models/decoder.h"
 #include "text/tokenizer.h"
@@ -12,9 +13,20 @@ namespace espalier {
 /// A tokenizer.json itself, or the one of a model (whatever find_model finds).
 Tokenizer open_tokenizer(const std::string& model);
 
-/// Loads the model at `folder` (find_model's). `dtype` is that of its matrices in memory: f32, bf16, or auto:
-/// bf16 where that is what the files hold.
-std::unique_ptr<Decoder> open_model(Terminal& terminal, const std::string& folder, const std::string& dtype);
+/// How a model's matrices are held, as flags of the verbs that run one.
+struct ModelMemory {
+  std::string dtype = "auto";
+  bool mapped = false;
+  void visit(Fields& f) {
+    f.choice("dtype", dtype, {"auto", "f32", "bf16"},
+             "of weights in memory; auto: as the files are, quantised weights of a .gguf in their blocks");
+    f.field("mapped", mapped,
+            "leave quantised weights in their file: ready at once, hardly any memory, slower (with --dtype auto)");
+  }
+};
+
+/// Loads the model at `folder` (find_model's).
+std::unique_ptr<Decoder> open_model(Terminal& terminal, const std::string& folder, const ModelMemory& memory = {});
 
 /// All of standard input.
 std::string read_stdin();

@@ -32,6 +32,12 @@ struct Decoder::Run {
 };
 
 Decoder::Decoder(const ArchSpec& spec, const Mesh& mesh, DType dtype, bool train)
+    : Decoder(spec, mesh, dtype, train, QuantisedWeights{}) {}
+
+Decoder::Decoder(const ArchSpec& spec, const Mesh& mesh, DType dtype, QuantisedWeights quantised)
+    : Decoder(spec, mesh, dtype, false, quantised) {}
+
+Decoder::Decoder(const ArchSpec& spec, const Mesh& mesh, DType dtype, bool train, const QuantisedWeights& quantised)
     : spec_(spec),
       mesh_(mesh),
       dtype_(dtype),
@@ -40,7 +46,7 @@ Decoder::Decoder(const ArchSpec& spec, const Mesh& mesh, DType dtype, bool train
       local_rope_(local_rope(spec)) {
   validate(spec, spec.family);
   ESP_CHECK(mesh.tensor->size() == 1, "a tensor group of {} is not laid out yet", mesh.tensor->size());
-  for (const WeightInfo& info : weight_list(spec)) add_param(info, train);
+  for (const WeightInfo& info : weight_list(spec)) add_param(info, train, quantised);
   embedding_ = find("embedding.weight");
   positions_ = find("positions.weight");
   final_norm_ = weights_of("final_norm");
@@ -60,7 +66,7 @@ Decoder::Decoder(const ArchSpec& spec, const Mesh& mesh, DType dtype, bool train
   }
 }
 
-void Decoder::add_param(const WeightInfo& info, bool train) {
+void Decoder::add_param(const WeightInfo& info, bool train, const QuantisedWeights& quantised) {
   Param& p = params_.emplace_back();
   p.name = info.name;
   p.is_embedding = info.name == "embedding.weight" || info.name == "positions.weight";
@@ -71,6 +77,10 @@ void Decoder::add_param(const WeightInfo& info, bool train) {
                 ? Split::kRows
             : info.name.ends_with("out.weight") || info.name.ends_with("down.weight") ? Split::kColumns
                                                                                        : Split::kNone;
+  if (const auto found = quantised.find(info.name); found != quantised.end()) {
+    p.quantised = found->second;
+    return;
+  }
   const Shape shape = info.rows > 0 ? Shape{info.rows, info.cols} : Shape{info.cols};
   // The table is large: a model that is only run holds it in the compute dtype even where nothing multiplies by it.
   const bool table = info.name == "embedding.weight" && !train;

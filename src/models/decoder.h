@@ -8,6 +8,7 @@
 #include "comm/mesh.h"
 #include "models/arch_spec.h"
 #include "models/kv_cache.h"
+#include "models/quantised_weights.h"
 #include "models/rope_table.h"
 #include "ops/param.h"
 #include "ops/tape.h"
@@ -43,6 +44,8 @@ class Decoder {
   /// Zero weights. `dtype` is that of products. train: f32 masters with gradients, and a copy in `dtype` of matrices;
   /// otherwise matrices in `dtype` alone. The mesh's tensor group must be of one process for now.
   Decoder(const ArchSpec& spec, const Mesh& mesh, DType dtype, bool train);
+  /// A model that is only run, with these weights in blocks; its tape computes in f32.
+  Decoder(const ArchSpec& spec, const Mesh& mesh, DType dtype, QuantisedWeights quantised);
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
@@ -75,7 +78,8 @@ class Decoder {
   };
   struct Run;  // what the layers of one forward pass share
 
-  void add_param(const WeightInfo& info, bool train);
+  Decoder(const ArchSpec& spec, const Mesh& mesh, DType dtype, bool train, const QuantisedWeights& quantised);
+  void add_param(const WeightInfo& info, bool train, const QuantisedWeights& quantised);
   Weights weights_of(const std::string& name) { return {find(name + ".weight"), find(name + ".bias")}; }
   Var embed(const Run& run);
   Var layer(const Run& run, const Var& x, int64_t index);

@@ -9,6 +9,7 @@
 #include "formats/gguf.h"
 #include "formats/gguf_blocks.h"
 #include "kernels/kernels.h"
+#include "models/panel_packing.h"
 
 namespace espalier {
 namespace {
@@ -41,6 +42,18 @@ class GgufSource : public WeightSource {
   const Shape* shape(const std::string& name) const override {
     const auto found = tensors_.find(name);
     return found == tensors_.end() ? nullptr : &found->second->shape;
+  }
+
+  std::optional<BlockTensor> blocks(const std::string& name) const override {
+    const auto found = tensors_.find(name);
+    if (found == tensors_.end() || found->second->shape.rank() != 2 || !panel_kind(found->second->type))
+      return std::nullopt;
+    const GgufTensor& tensor = *found->second;
+    const GgmlTypeInfo& type = ggml_type_info(tensor.type);
+    BlockTensor blocks{tensor.type, file_.data(tensor).data(), tensor.shape[1] / type.elements * type.bytes, {}};
+    if (gguf_moves_rows(arch_, name))
+      for (int64_t row = 0; row < tensor.shape[0]; ++row) blocks.rows.push_back(gguf_row(arch_, spec_, name, row));
+    return blocks;
   }
 
   void read(Context& ctx, const std::string& name, int64_t row, Mat to) const override {

@@ -107,10 +107,33 @@ ArchSpec gguf_spec(const GgufFile& file) {
 void fill(Context& ctx, Decoder& model, const WeightSource& source, const ArchSpec& stored) {
   for (const WeightInfo& w : weight_list(stored)) {
     Param& p = *model.find(w.name);
+    if (p.quantised) continue;
     for (const Part& part : parts_of(source, stored, w))
       copy_in(ctx, source, part, p.master ? p.master : p.compute_copy);
   }
   model.refresh_copies(ctx);
+}
+
+// Nothing where some of it is not in blocks.
+std::optional<BlockWeight> block_weight(const WeightSource& source, const ArchSpec& spec, const WeightInfo& w) {
+  if (w.rows == 0 || w.name == "positions.weight") return std::nullopt;
+  BlockWeight weight{w.name, w.cols, w.name != "embedding.weight" || spec.tied_head, {}};
+  std::vector<Part> parts = parts_of(source, spec, w);
+  std::ranges::sort(parts, {}, &Part::row);
+  for (const Part& part : parts) {
+    if (part.transposed || !source.blocks(part.name)) return std::nullopt;
+    weight.parts.push_back({part.name, part.their_row, part.rows});
+  }
+  return weight;
+}
+
+QuantisedWeights quantised_weights(Context& ctx, const std::shared_ptr<const WeightSource>& source,
+                                   const ArchSpec& spec, Blocks blocks) {
+  if (blocks == Blocks::kDequantise) return {};
+  std::vector<BlockWeight> weights;
+  for (const WeightInfo& w : weight_list(spec))
+    if (auto weight = block_weight(*source, spec, w)) weights.push_back(std::move(*weight));
+  return make_quantised(ctx, source, weights, blocks == Blocks::kPack);
 }
 
 }  // namespace
@@ -141,9 +164,13 @@ void check_weights(const WeightSource& source, const ArchSpec& spec) {
 std::unique_ptr<Decoder> load_model(Context& ctx, const Mesh& mesh, const std::string& path,
                                     const LoadOptions& options) {
   const ArchSpec spec = load_spec(path);
-  const std::unique_ptr<WeightSource> source = open_weight_source(path, spec);
+  const std::shared_ptr<const WeightSource> source = open_weight_source(path, spec);
   check_weights(*source, spec);  // before memory is taken: a configuration may lie
-  auto model = std::make_unique<Decoder>(spec, mesh, options.dtype, options.train);
+  ESP_CHECK(!options.train || options.blocks == Blocks::kDequantise, "blocks are not trained");
+  auto model = options.train
+                   ? std::make_unique<Decoder>(spec, mesh, options.dtype, true)
+                   : std::make_unique<Decoder>(spec, mesh, options.dtype,
+                                               quantised_weights(ctx, source, spec, options.blocks));
   fill(ctx, *model, *source, spec);
   return model;
 }

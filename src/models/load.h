@@ -10,8 +10,16 @@ namespace espalier {
 
 class WeightSource;
 
+/// What becomes of weights that are quantised in a .gguf.
+enum class Blocks {
+  kDequantise,  ///< f32 or bf16, as `dtype` says
+  kPack,        ///< they are repacked for products: the fastest
+  kMap,         ///< they stay in the mapped file: ready at once and nearly no memory, but each product repacks them
+};
+
 struct LoadOptions {
-  DType dtype = DType::kF32;  ///< of products (Decoder's)
+  DType dtype = DType::kF32;  ///< of products (Decoder's); of the weights that are not quantised
+  Blocks blocks = Blocks::kDequantise;
   bool train = false;
 };
 

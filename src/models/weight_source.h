@@ -3,14 +3,24 @@
 // that no second copy of the weights is ever in memory.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/context.h"
+#include "formats/gguf_types.h"
 #include "formats/safetensors.h"
 #include "models/arch_spec.h"
 
 namespace espalier {
+
+/// A tensor in quantised blocks, as it lies in its file.
+struct BlockTensor {
+  GgmlType type = GgmlType::kQ8_0;
+  const std::byte* blocks = nullptr;
+  int64_t row_bytes = 0;
+  std::vector<int64_t> rows;  ///< where Hugging Face's row i lies; empty: all where they are
+};
 
 class WeightSource {
  public:
@@ -26,6 +36,8 @@ class WeightSource {
   virtual const Shape* shape(const std::string& name) const = 0;
   /// True where the tensors that Hugging Face stores [in, out] (GPT-2's Conv1D) are [out, in] here.
   virtual bool transposes_conv1d() const { return false; }
+  /// The blocks of a matrix of quantised type; they live as long as the source. Nothing for other tensors.
+  virtual std::optional<BlockTensor> blocks(const std::string&) const { return std::nullopt; }
   /// Converts rows [row, row + to.rows) of a matrix, or elements [row, row + to.cols) of a vector (to is one row), into
   /// `to`, f32 or bf16. Error kBadData naming the tensor where a number is not finite, kUnsupported naming its type
   /// where that is not read.

@@ -40,7 +40,9 @@ void head_loss(Tape& tape, const Var& x, Param& w, const HeadTargets& targets, f
 }
 
 void head_logits(Tape& tape, const Var& x, const Param& w, Mat logits, float softcap) {
-  if (tape.mode() == TapeMode::kServe)
+  if (w.quantised)
+    tape.kernels().quant_gemm(tape.ctx(), {.x = x.value(), .w = w.quantised->runs(), .y = logits});
+  else if (tape.mode() == TapeMode::kServe)
     tape.kernels().row_gemm(tape.ctx(), {.x = x.value(), .w = w.compute(), .y = logits});
   else
     tape.kernels().gemm(tape.ctx(), {.a = x.value(), .b = w.compute(), .b_transposed = true, .c = logits});

@@ -6,7 +6,9 @@ namespace {
 ConstMat bias_of(const Param* b) { return b ? b->exact() : ConstMat{}; }
 
 void product(Tape& tape, ConstMat x, const Param& w, const Param* b, Mat y) {
-  if (tape.mode() == TapeMode::kServe)
+  if (w.quantised)
+    tape.kernels().quant_gemm(tape.ctx(), {.x = x, .w = w.quantised->runs(), .y = y, .bias = bias_of(b)});
+  else if (tape.mode() == TapeMode::kServe)
     tape.kernels().row_gemm(tape.ctx(), {.x = x, .w = w.compute(), .y = y, .bias = bias_of(b)});
   else
     tape.kernels().gemm(tape.ctx(), {.a = x, .b = w.compute(), .b_transposed = true, .c = y, .bias = bias_of(b)});
@@ -52,7 +54,7 @@ Var linear(Tape& tape, const Var& x, Param& w, Param* b, DType out) {
 Var linear_residual(Tape& tape, const Var& x, Param& w, Param* b, const Var& residual) {
   Var y = tape.make(DType::kF32, x.rows(), w.shape()[0]);
   Context& ctx = tape.ctx();
-  if (tape.mode() == TapeMode::kServe) {
+  if (tape.mode() == TapeMode::kServe || w.quantised) {
     product(tape, x.value(), w, b, y.value());
     tape.kernels().add(ctx, {.a = residual.value(), .b = y.value(), .y = y.value()});
   } else {
