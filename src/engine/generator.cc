@@ -45,6 +45,36 @@ struct Generator::Plan {
   std::vector<int32_t> ids, positions;
   std::vector<CacheSegment> segments;
   std::vector<Pick> picks;
+  // Of a pass that verifies: rows are the last token and the guesses, picks all of them.
+  Draft draft;
+  std::vector<int32_t> path_rows, path_lengths;
+  KeyPaths paths;
+  double seconds = 0;
+
+  /// The last token of the sequence and a tree of guesses.
+  void add_tree(Sequence& s, Draft guesses) {
+    draft = std::move(guesses);
+    const int32_t begin = int32_t(s.cache.length());
+    const int64_t count = draft.size() + 1;
+    s.cache.reserve(begin + count);
+    std::vector<std::vector<int32_t>> lines(size_t(count), {begin});  // cache rows from the last token on
+    for (size_t i = 1; i < size_t(count); ++i) {
+      lines[i] = lines[size_t(draft.parents[i - 1] + 1)];
+      lines[i].push_back(begin + int32_t(i));
+      paths.stride = std::max(paths.stride, int64_t(lines[i].size()));
+    }
+    paths.stride = std::max<int64_t>(paths.stride, 1);
+    path_rows.resize(size_t(count * paths.stride));
+    for (size_t i = 0; i < size_t(count); ++i) {
+      std::ranges::copy(lines[i], path_rows.begin() + int64_t(i) * paths.stride);
+      path_lengths.push_back(int32_t(lines[i].size()));
+      ids.push_back(i == 0 ? s.tokens.back() : draft.tokens[i - 1]);
+      positions.push_back(begin + path_lengths.back() - 1);
+      picks.push_back({&s, int64_t(i)});
+    }
+    paths = {begin, paths.stride, path_rows.data(), path_lengths.data()};
+    segments.push_back({&s.cache, 0, count, &paths});
+  }
 
   void add(Sequence& s, int64_t count) {
     const int64_t begin = int64_t(ids.size()), from = s.cache.length();
@@ -75,8 +105,8 @@ const char* finish_reason_name(FinishReason reason) {
 }
 
 Generator::Generator(Context& ctx, Decoder& model, const Tokenizer* tokenizer, const GeneratorOptions& options)
-    : ctx_(ctx), model_(model), tokenizer_(tokenizer), options_(options),
-      logits_(DType::kF32, {options.max_batch, model.spec().vocab}) {
+    : ctx_(ctx), model_(model), tokenizer_(tokenizer), options_(options), speculation_(options.speculation),
+      logits_(DType::kF32, {std::max(options.max_batch, speculation_.most() + 1), model.spec().vocab}) {
   ESP_CHECK(options.max_batch > 0 && options.prefill_rows > 0, "batch {}, prefill {}", options.max_batch,
             options.prefill_rows);
 }
@@ -111,8 +141,13 @@ bool Generator::step() {
   if (live_.empty()) return false;
   Plan pass;
   plan(pass);
+  const Stopwatch watch;
   forward(pass);
-  draw(pass);
+  pass.seconds = watch.seconds();
+  if (pass.draft.size() > 0)
+    walk(pass);
+  else
+    draw(pass);
   std::erase_if(live_, [&](const std::unique_ptr<Sequence>& s) {
     if (s->finished) retire(*s);
     return s->finished;
@@ -173,6 +208,12 @@ void Generator::admit() {
 // A row for every sequence that is being continued, and the next piece of the first prompt that is not read to its end.
 void Generator::plan(Plan& pass) {
   bool reading = false;
+  if (Sequence& s = *live_[0]; live_.size() == 1 && !s.result.ids.empty() && s.unread() == 1) {
+    const int64_t left = s.request.max_tokens - int64_t(s.result.ids.size()) - 1;
+    const int64_t room = model_.spec().positions - int64_t(s.tokens.size());
+    Draft draft = speculation_.propose(s.tokens, std::min(left, room));
+    if (draft.size() > 0) return pass.add_tree(s, std::move(draft));
+  }
   for (const auto& s : live_) {
     const bool prompt = s->result.ids.empty();
     if (prompt && reading) continue;
@@ -200,17 +241,40 @@ void Generator::forward(const Plan& pass) {
 }
 
 void Generator::draw(const Plan& pass) {
-  const auto logits_of = [&](size_t i) {
-    return std::span<const float>(logits_.mat().row<float>(int64_t(i)), size_t(model_.spec().vocab));
-  };
+  if (pass.ids.size() == 1) speculation_.note(pass.seconds, 0, 0);
   std::vector<int32_t> ids(pass.picks.size());
   for (size_t i = 0; i < ids.size(); ++i)
-    if (const Sequence& s = *pass.picks[i].sequence; s.request.on_logits) s.request.on_logits(logits_of(i));
+    if (const Sequence& s = *pass.picks[i].sequence; s.request.on_logits) s.request.on_logits(logits_of(int64_t(i)));
   ctx_.pool.parallel_for(int64_t(ids.size()), [&](int64_t i, int) {
     Sequence& s = *pass.picks[size_t(i)].sequence;
-    ids[size_t(i)] = s.sampler.sample(logits_of(size_t(i)), s.tokens, s.result.ids.size());
+    ids[size_t(i)] = s.sampler.sample(logits_of(i), s.tokens, s.result.ids.size());
   });
   for (size_t i = 0; i < ids.size(); ++i) accept(*pass.picks[i].sequence, ids[i]);
+}
+
+// Draws along the tree. What was drawn becomes a line in the cache.
+void Generator::walk(const Plan& pass) {
+  Sequence& s = *pass.picks[0].sequence;
+  const int64_t begin = pass.paths.shared;
+  std::vector<int32_t> rows = {int32_t(begin)};
+  for (int32_t at = -1; !s.finished;) {
+    const auto logits = logits_of(at + 1);
+    if (s.request.on_logits) s.request.on_logits(logits);
+    const int32_t id = s.sampler.sample(logits, s.tokens, s.result.ids.size());
+    accept(s, id);
+    int32_t next = at + 1;
+    while (next < pass.draft.size() && (pass.draft.parents[size_t(next)] != at || pass.draft.tokens[size_t(next)] != id))
+      ++next;
+    if (next == pass.draft.size() || s.finished) break;
+    rows.push_back(int32_t(begin) + next + 1);
+    at = next;
+  }
+  s.cache.gather(begin, rows);
+  speculation_.note(pass.seconds, pass.draft.size(), int64_t(rows.size()) - 1);
+}
+
+std::span<const float> Generator::logits_of(int64_t row) const {
+  return {logits_.mat().row<float>(row), size_t(model_.spec().vocab)};
 }
 
 void Generator::accept(Sequence& s, int32_t id) {

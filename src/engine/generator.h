@@ -5,6 +5,10 @@
 // All products are the serving ones, whose rows do not depend on each other (TapeMode::kServe). So a request gets the
 // same logits, bit for bit, alone or among others and however its prompt was cut; and as its draws depend on
 // (seed, request, position) alone, the same tokens.
+//
+// With a drafter, a request that is alone has guesses verified: one pass over its last token and a tree of guesses below
+// it gives the logits behind each of them; the tokens are drawn along the tree as ever, and the first draw that was not
+// guessed ends the walk. So guesses change the time, never the text (SwiftSpec, section 4.1).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,6 +21,7 @@
 #include <vector>
 
 #include "engine/sampler.h"
+#include "engine/speculation.h"
 #include "models/decoder.h"
 #include "text/tokenizer.h"
 
@@ -67,6 +72,7 @@ struct GeneratorOptions {
   int64_t prefill_rows = 128;   ///< prompt tokens a pass
   int64_t remember = 0;         ///< finished sequences whose cache a prompt that begins alike may take over
   DType cache_dtype = DType::kF32;
+  SpeculationOptions speculation;
 };
 
 class Generator {
@@ -87,6 +93,8 @@ class Generator {
   /// The result, once: nothing while the request is not finished.
   std::optional<GenerateResult> take(size_t number);
 
+  const Speculation& speculation() const { return speculation_; }
+
   /// Submits, runs to the end, and returns the results in order.
   std::vector<GenerateResult> generate(std::vector<GenerateRequest> requests);
   GenerateResult generate(GenerateRequest request);
@@ -103,6 +111,8 @@ class Generator {
   void plan(Plan& plan);
   void forward(const Plan& plan);
   void draw(const Plan& plan);
+  void walk(const Plan& plan);
+  std::span<const float> logits_of(int64_t row) const;
   void accept(Sequence& sequence, int32_t id);
   std::optional<FinishReason> ending(const Sequence& sequence, int32_t id) const;
   void finish(Sequence& sequence, FinishReason reason);
@@ -112,7 +122,8 @@ class Generator {
   const Tokenizer* tokenizer_;
   GeneratorOptions options_;
   BufferPool pool_;
-  Tensor logits_;  // f32 [max_batch, V]
+  Speculation speculation_;
+  Tensor logits_;  // f32 [rows whose logits a pass wants at most, V]
   size_t submitted_ = 0;
   std::vector<std::unique_ptr<Sequence>> waiting_;  // in order
   std::vector<std::unique_ptr<Sequence>> live_;  // in order of admission

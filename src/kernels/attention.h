@@ -44,15 +44,35 @@ struct AttentionBackwardArgs {
   Mat dq, dk, dv;
 };
 
+/// Where each row of a tree of tokens finds its keys. Positions below `shared` lie in the cache in order and are seen by
+/// all; row i sees `lengths[i]` positions more, itself the last, of which number d lies in cache row
+/// rows[i * stride + d].
+struct KeyPaths {
+  int64_t shared = 0, stride = 0;
+  const int32_t *rows = nullptr, *lengths = nullptr;
+
+  int64_t position(int64_t row) const { return shared + lengths[row] - 1; }
+  int64_t cache_row(int64_t row, int64_t position) const {
+    return position < shared ? position : rows[row * stride + position - shared];
+  }
+};
+
 /// Attention of new rows over a cache, for generation. The n new rows are the last of `keys` positions; row i (of n)
 /// sits at position keys - n + i and sees positions first_key(i) = max(0, position - window + 1) ... position.
 ///   q f32 [n, H*D]; k, v f32 or bf16 [>= keys, K*D]; out f32 [n, H*D]. window 0: unlimited; softcap as above.
-/// Each row's bits depend on its own query and the cache alone, not on n.
+/// With `paths` a row's position and keys are what they say instead; `keys` counts the cache's rows.
+/// Each row's bits depend on its own query and the keys it sees alone: not on n, and not on where its path lies.
 struct CachedAttentionArgs {
   ConstMat q, k, v;
   Mat out;
   int64_t keys = 0, heads = 0, kv_heads = 0, head_size = 0, window = 0;
   float scale = 0, softcap = 0;
+  const KeyPaths* paths = nullptr;
+
+  int64_t position(int64_t row) const { return paths ? paths->position(row) : keys - q.rows + row; }
+  int64_t first(int64_t row) const {
+    return window > 0 ? std::max<int64_t>(0, position(row) - window + 1) : 0;
+  }
 };
 
 }  // namespace espalier

@@ -43,11 +43,21 @@ void join(Part& all, const Part& next, int64_t D) {
   });
 }
 
+/// One head's keys or values at positions from some one on. Those from number `in_order` on lie where `path` says.
+template <class T>
+struct Rows {
+  const T *first, *all;  // of the first position, and of the cache's first row
+  int64_t stride, in_order;
+  const int32_t* path;
+
+  const T* at(int64_t i) const { return i < in_order ? first + i * stride : all + path[i - in_order] * stride; }
+};
+
 /// Scores of one query, four keys at a time.
 template <class T>
-void score_keys_once(const float* q, const T* k, int64_t k_stride, int64_t keys, int64_t D, float* scores) {
+void score_keys_once(const float* q, const Rows<T>& k, int64_t keys, int64_t D, float* scores) {
   for (int64_t j = 0; j < keys; j += 4) {
-    const auto key = [&](int64_t i) { return k + std::min(j + i, keys - 1) * k_stride; };
+    const auto key = [&](int64_t i) { return k.at(std::min(j + i, keys - 1)); };
     const T *k0 = key(0), *k1 = key(1), *k2 = key(2), *k3 = key(3);
     V s0 = hn::Zero(F32()), s1 = s0, s2 = s0, s3 = s0;
     for_vectors(D, [&](int64_t d, auto lanes) HWY_ATTR {
@@ -63,13 +73,14 @@ void score_keys_once(const float* q, const T* k, int64_t k_stride, int64_t keys,
 
 /// Scores of kQueries queries (rows of q, D apart) and `keys` keys into scores[query][kBlockKeys].
 template <int kQueries, class T>
-void score_keys(const float* q, const T* k, int64_t k_stride, int64_t keys, int64_t D, float* scores) {
-  if (kQueries == 1) return score_keys_once(q, k, k_stride, keys, D, scores);
-  for (int64_t j = 0; j < keys; ++j, k += k_stride) {
+void score_keys(const float* q, const Rows<T>& k, int64_t keys, int64_t D, float* scores) {
+  if (kQueries == 1) return score_keys_once(q, k, keys, D, scores);
+  for (int64_t j = 0; j < keys; ++j) {
+    const T* row = k.at(j);
     V sums[kTileQueries];
     for (V& sum : sums) sum = hn::Zero(F32());
     for_vectors(D, [&](int64_t d, auto lanes) HWY_ATTR {
-      const V key = load(k + d, lanes);
+      const V key = load(row + d, lanes);
       for (int i = 0; i < kQueries; ++i) sums[i] = hn::MulAdd(load(q + i * D + d, lanes), key, sums[i]);
     });
     float each[4];
@@ -104,12 +115,12 @@ void weigh(float* scores, int64_t keys, float scale, Part& part) {
 
 /// sums[d] = sum over keys of weight * v[key][d], for kQueries queries.
 template <int kQueries, class T>
-void sum_values(const float* weights, const T* v, int64_t v_stride, int64_t keys, int64_t D, Part* parts) {
+void sum_values(const float* weights, const Rows<T>& v, int64_t keys, int64_t D, Part* parts) {
   for_vectors(D, [&](int64_t d, auto lanes) HWY_ATTR {
     V sums[kQueries];
     for (int i = 0; i < kQueries; ++i) sums[i] = hn::Zero(F32());
     for (int64_t j = 0; j < keys; ++j) {
-      const V value = load(v + j * v_stride + d, lanes);
+      const V value = load(v.at(j) + d, lanes);
       for (int i = 0; i < kQueries; ++i) sums[i] = hn::MulAdd(splat(weights[i * kBlockKeys + j]), value, sums[i]);
     }
     for (int i = 0; i < kQueries; ++i) store(parts[i].sums + d, sums[i], lanes);
@@ -126,9 +137,25 @@ struct Cached {
   int64_t group, D;
 
   Unit unit(int64_t index) const {
-    const int64_t row = index / args.kv_heads, position = args.keys - args.q.rows + row;
-    const int64_t first = args.window > 0 ? std::max<int64_t>(0, position - args.window + 1) : 0;
-    return {row, index % args.kv_heads, first, position + 1};
+    const int64_t row = index / args.kv_heads;
+    return {row, index % args.kv_heads, args.first(row), args.position(row) + 1};
+  }
+  /// Positions that some row sees.
+  int64_t positions() const {
+    int64_t most = args.keys;
+    for (int64_t row = 0; args.paths && row < args.q.rows; ++row) most = std::max(most, args.position(row) + 1);
+    return most;
+  }
+
+  /// The rows of `m` that the unit's positions from `position` on have.
+  template <class T>
+  Rows<T> rows_from(ConstMat m, const Unit& u, int64_t position) const {
+    const T* column = m.row<T>(0) + u.kv_head * D;
+    const KeyPaths* paths = args.paths;
+    const int64_t in_order = paths ? std::max<int64_t>(0, paths->shared - position) : args.keys;
+    const int32_t* path = paths ? paths->rows + u.row * paths->stride + std::max<int64_t>(0, position - paths->shared)
+                                : nullptr;
+    return {column + position * m.stride, column, m.stride, in_order, path};
   }
 
   /// The parts of queries [query, query + kQueries) of the unit for the keys it sees of one block.
@@ -136,15 +163,14 @@ struct Cached {
   void run_tile(const Unit& u, int64_t block, int64_t query, Part* parts) const {
     alignas(64) float scores[kQueries * kBlockKeys];
     const int64_t key = std::max(u.first, block * kBlockKeys), end = std::min(u.end, (block + 1) * kBlockKeys);
-    const int64_t column = u.kv_head * D;
-    score_keys<kQueries>(args.q.row<float>(u.row) + (u.kv_head * group + query) * D, args.k.row<T>(key) + column,
-                         args.k.stride, end - key, D, scores);
+    score_keys<kQueries>(args.q.row<float>(u.row) + (u.kv_head * group + query) * D, rows_from<T>(args.k, u, key),
+                         end - key, D, scores);
     const bool capped = args.softcap > 0;
     for (int i = 0; i < kQueries; ++i) {
       if (capped) cap_scores(scores + i * kBlockKeys, end - key, args.scale, args.softcap);
       weigh(scores + i * kBlockKeys, end - key, capped ? 1 : args.scale, parts[i]);
     }
-    sum_values<kQueries>(scores, args.v.row<T>(key) + column, args.v.stride, end - key, D, parts);
+    sum_values<kQueries>(scores, rows_from<T>(args.v, u, key), end - key, D, parts);
   }
 
   /// The same for all queries of the unit.
@@ -193,7 +219,7 @@ void run_units(Context& ctx, const Cached& cached, int64_t units) {
 /// Each block of each unit is a task; then the parts are joined in the same order.
 template <class T>
 void run_blocks(Context& ctx, const Cached& cached, int64_t units) {
-  const int64_t group = cached.group, D = cached.D, blocks = (cached.args.keys + kBlockKeys - 1) / kBlockKeys;
+  const int64_t group = cached.group, D = cached.D, blocks = (cached.positions() + kBlockKeys - 1) / kBlockKeys;
   Scratch& memory = scratch(ctx);
   Part* parts = memory.get<Part>(Slot::kAttentionPartials, units * blocks * group);
   float* sums = memory.get<float>(Slot::kAttention, units * blocks * group * D);

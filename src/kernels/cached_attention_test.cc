@@ -77,5 +77,49 @@ TEST_F(CachedAttention, RowsDoNotDependOnEachOther) {
   }
 }
 
+// A path through a tree whose nodes lie anywhere in the cache gives the bits of the same keys in order.
+TEST_F(CachedAttention, PathsGiveTheBitsOfKeysInOrder) {
+  constexpr int64_t kShared = 510, kDepth = 6, kRows = 3, kSize = 20, kHeads = 3, kCells = 40;
+  const Rng rng(6, Purpose::kTest, 1);
+  std::vector<float> q(kRows * kHeads * kSize), k((kShared + kCells) * kSize), v(k.size());
+  uint64_t counter = 0;
+  for (auto* values : {&q, &k, &v})
+    for (float& x : *values) x = rng.uniform(counter++) - 0.5f;
+  // Row i has i + 4 nodes at scattered cells.
+  std::vector<int32_t> rows(kRows * kDepth), lengths;
+  for (int64_t i = 0; i < kRows; ++i) {
+    lengths.push_back(int32_t(i + 4));
+    for (int64_t d = 0; d < kDepth; ++d) rows[size_t(i * kDepth + d)] = int32_t(kShared + (7 * d + 3 * i) % kCells);
+  }
+  const KeyPaths paths{kShared, kDepth, rows.data(), lengths.data()};
+  for (Isa isa : {Isa::kReference, Isa::kAvx2, Isa::kAvx3})
+    for (const int64_t window : {0, 4, 300}) {
+      if (!isa_supported(isa)) continue;
+      Context ctx{three_, silent_log(), isa, {}};
+      std::vector<float> tree(q.size()), line(kHeads * kSize);
+      CachedAttentionArgs args{.q = mat(q.data(), kRows, kHeads * kSize), .k = mat(k.data(), kShared + kCells, kSize),
+                               .v = mat(v.data(), kShared + kCells, kSize),
+                               .out = mat(tree.data(), kRows, kHeads * kSize), .keys = kShared + kCells,
+                               .heads = kHeads, .kv_heads = 1, .head_size = kSize, .window = window, .scale = 2,
+                               .paths = &paths};
+      kernels(ctx).cached_attention(ctx, args);
+      for (int64_t i = 0; i < kRows; ++i) {
+        std::vector<float> k_line = k, v_line = v;
+        for (int64_t d = 0; d < lengths[size_t(i)]; ++d)
+          for (auto [to, from] : {std::pair(&k_line, &k), std::pair(&v_line, &v)})
+            std::copy_n(from->begin() + rows[size_t(i * kDepth + d)] * kSize, kSize, to->begin() + (kShared + d) * kSize);
+        args.paths = nullptr;
+        args.keys = kShared + lengths[size_t(i)];
+        args.q = mat(&q[size_t(i * kHeads * kSize)], 1, kHeads * kSize);
+        args.k = mat(k_line.data(), args.keys, kSize);
+        args.v = mat(v_line.data(), args.keys, kSize);
+        args.out = mat(line.data(), 1, kHeads * kSize);
+        kernels(ctx).cached_attention(ctx, args);
+        EXPECT_EQ(std::memcmp(line.data(), &tree[size_t(i * kHeads * kSize)], line.size() * sizeof(float)), 0)
+            << isa_name(isa) << " window " << window << " row " << i;
+      }
+    }
+}
+
 }  // namespace
 }  // namespace espalier

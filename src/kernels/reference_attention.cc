@@ -81,17 +81,17 @@ void cached_attention(Context&, const CachedAttentionArgs& a) {
   const int64_t d = a.head_size;
   std::vector<double> p;
   for (int64_t i = 0; i < a.q.rows; ++i) {
-    const int64_t position = a.keys - a.q.rows + i;
-    const int64_t first = a.window > 0 ? std::max<int64_t>(0, position - a.window + 1) : 0;
+    const int64_t position = a.position(i), first = a.first(i);
+    const auto at = [&](int64_t key) { return a.paths ? a.paths->cache_row(i, key) : key; };
     for (int64_t h = 0; h < a.heads; ++h) {
       const int64_t kv = h / (a.heads / a.kv_heads);
       p.clear();
       for (int64_t key = first; key <= position; ++key)
-        p.push_back(capped(a.scale * dot(a.q, i, h * d, a.k, key, kv * d, d), a.softcap));
+        p.push_back(capped(a.scale * dot(a.q, i, h * d, a.k, at(key), kv * d, d), a.softcap));
       softmax(p);
       for (int64_t c = 0; c < d; ++c) {
         double sum = 0;
-        for (size_t j = 0; j < p.size(); ++j) sum += p[j] * element(a.v, first + int64_t(j), kv * d + c);
+        for (size_t j = 0; j < p.size(); ++j) sum += p[j] * element(a.v, at(first + int64_t(j)), kv * d + c);
         set_element(a.out, i, h * d + c, float(sum));
       }
     }

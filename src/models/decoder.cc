@@ -205,7 +205,8 @@ Var Decoder::attend_cached(const Run& run, const Var& qkv, int64_t index) {
                                               .head_size = spec_.head_size,
                                               .window = spec_.window_of(index),
                                               .scale = spec_.score_scale(),
-                                              .softcap = float(spec_.attention_softcap)});
+                                              .softcap = float(spec_.attention_softcap),
+                                              .paths = s.paths});
   }
   return out;
 }

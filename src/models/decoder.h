@@ -15,10 +15,13 @@
 
 namespace espalier {
 
-/// Rows of a batch that continue one cached sequence: row `begin + i` is at position cache->length() + i.
+/// Rows of a batch that continue one cached sequence: row `begin + i` is at position cache->length() + i, or where the
+/// paths say (kernels/attention.h, rows counted within the segment). Its key and value go to cache row
+/// cache->length() + i either way.
 struct CacheSegment {
   KvCache* cache = nullptr;
   int64_t begin = 0, count = 0;
+  const KeyPaths* paths = nullptr;
 };
 
 /// N = sequences * rows tokens, sequence by sequence. The arrays must stay until the backward pass.
@@ -61,7 +64,7 @@ class Decoder {
   /// Loss of each row (ops/head_loss.h); while recording, ready for tape.backward().
   void loss(Tape& tape, const Batch& batch, const int32_t* targets, float scale, float* losses,
             const ForwardOptions& options = {});
-  /// f32 logits [hidden.rows, V].
+  /// f32 logits [hidden.rows, V], or of the first out.cols ids only.
   void logits(Tape& tape, const Var& hidden, Mat out);
 
   /// Refreshes the compute copies after the masters changed (loading, an optimizer without a fused copy).

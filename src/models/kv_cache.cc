@@ -22,6 +22,20 @@ void KvCache::reserve(int64_t positions) {
     }
 }
 
+void KvCache::gather(int64_t kept, std::span<const int32_t> rows) {
+  const int64_t bytes = width_ * dtype_size(dtype_);
+  for (std::vector<Tensor>* side : {&keys_, &values_})
+    for (Tensor& tensor : *side) {
+      auto* data = static_cast<std::byte*>(tensor.data());
+      for (size_t i = 0; i < rows.size(); ++i) {
+        const int64_t to = kept + int64_t(i), from = rows[i];
+        ESP_CHECK(from >= to && from < length_, "moving row {} of {} to {}", from, length_, to);
+        if (from > to) std::memcpy(data + to * bytes, data + from * bytes, size_t(bytes));
+      }
+    }
+  length_ = kept + int64_t(rows.size());
+}
+
 void KvCache::truncate(int64_t length) {
   ESP_CHECK(length >= 0 && length <= length_, "truncating {} to {}", length_, length);
   length_ = length;

@@ -1,5 +1,6 @@
 // KvCache: the keys and values of one sequence, layer by layer, growing by doubling.
 #pragma once
+#include <span>
 #include <vector>
 
 #include "models/arch_spec.h"
@@ -20,6 +21,9 @@ class KvCache {
   Mat values(int64_t layer) { return values_[size_t(layer)].mat(); }
   /// Called once a forward pass has written `count` new positions in every layer.
   void advance(int64_t count) { length_ += count; }
+  /// Keeps the first `kept` positions and behind them those of `rows`, which rise, in order: a path through a tree of
+  /// tokens becomes a line. The length is then kept + rows.size().
+  void gather(int64_t kept, std::span<const int32_t> rows);
   /// Forgets the positions from `length` on.
   void truncate(int64_t length);
 

@@ -39,13 +39,30 @@ void head_loss(Tape& tape, const Var& x, Param& w, const HeadTargets& targets, f
   }
 }
 
+namespace {
+
+std::vector<PanelRun> first_rows(std::span<const PanelRun> runs, int64_t rows) {
+  std::vector<PanelRun> first;
+  for (PanelRun run : runs) {
+    run.rows = std::min(run.rows, rows);
+    rows -= run.rows;
+    if (run.rows > 0) first.push_back(run);
+  }
+  return first;
+}
+
+}  // namespace
+
 void head_logits(Tape& tape, const Var& x, const Param& w, Mat logits, float softcap) {
-  if (w.quantised)
-    tape.kernels().quant_gemm(tape.ctx(), {.x = x.value(), .w = w.quantised->runs(), .y = logits});
-  else if (tape.mode() == TapeMode::kServe)
-    tape.kernels().row_gemm(tape.ctx(), {.x = x.value(), .w = w.compute(), .y = logits});
-  else
-    tape.kernels().gemm(tape.ctx(), {.a = x.value(), .b = w.compute(), .b_transposed = true, .c = logits});
+  if (w.quantised) {
+    const std::vector<PanelRun> rows = first_rows(w.quantised->runs(), logits.cols);
+    tape.kernels().quant_gemm(tape.ctx(), {.x = x.value(), .w = rows, .y = logits});
+  } else if (tape.mode() == TapeMode::kServe) {
+    tape.kernels().row_gemm(tape.ctx(), {.x = x.value(), .w = sub_rows(w.compute(), 0, logits.cols), .y = logits});
+  } else {
+    tape.kernels().gemm(tape.ctx(), {.a = x.value(), .b = sub_rows(w.compute(), 0, logits.cols), .b_transposed = true,
+                                     .c = logits});
+  }
   if (softcap > 0) tape.kernels().softcap(tape.ctx(), {logits, softcap});
 }
 

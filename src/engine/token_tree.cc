@@ -1,0 +1,67 @@
+#include "engine/token_tree.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace espalier {
+
+void TokenTree::plant(int32_t token) { nodes_.assign(1, {.token = token}); }
+
+int32_t TokenTree::add(int32_t parent, int32_t token, double log_probability) {
+  ESP_CHECK(parent >= 0 && parent < size(), "parent {} of {}", parent, size());
+  const Node& above = at(parent);
+  nodes_.push_back({token, parent, above.depth + 1, above.log_weight + log_probability, -1});
+  return size() - 1;
+}
+
+std::optional<int32_t> TokenTree::child(int32_t node, int32_t token) const {
+  for (int32_t i = node + 1; i < size(); ++i)
+    if (at(i).parent == node && at(i).token == token) return i;
+  return std::nullopt;
+}
+
+std::vector<int32_t> TokenTree::frontier(int32_t count) const {
+  std::vector<int32_t> unseen;
+  for (int32_t i = 0; i < size(); ++i)
+    if (at(i).cell < 0) unseen.push_back(i);
+  std::ranges::stable_sort(unseen, [this](int32_t a, int32_t b) { return at(a).log_weight > at(b).log_weight; });
+  if (int32_t(unseen.size()) > count) unseen.resize(size_t(count));
+  return unseen;
+}
+
+std::vector<int32_t> TokenTree::heaviest(int32_t count) const {
+  std::vector<int32_t> nodes;
+  for (int32_t i = 1; i < size(); ++i) nodes.push_back(i);
+  // A child of probability 1 weighs what its parent does: the stable order keeps the parent.
+  std::ranges::stable_sort(nodes, [this](int32_t a, int32_t b) { return at(a).log_weight > at(b).log_weight; });
+  if (int32_t(nodes.size()) > count) nodes.resize(size_t(count));
+  std::ranges::sort(nodes);
+  return nodes;
+}
+
+std::vector<int32_t> TokenTree::path_to(int32_t node) const {
+  std::vector<int32_t> path;
+  for (int32_t i = node; i >= 0; i = at(i).parent) path.push_back(i);
+  std::ranges::reverse(path);
+  return path;
+}
+
+std::vector<int32_t> TokenTree::reroot(int32_t node) {
+  const int32_t depth = at(node).depth;
+  const double weight = at(node).log_weight;
+  std::vector<int32_t> kept, place(nodes_.size(), -1);
+  std::vector<Node> nodes;
+  for (int32_t i = node; i < size(); ++i) {
+    const Node& old = at(i);
+    if (i != node && (old.parent < node || place[size_t(old.parent)] < 0)) continue;
+    place[size_t(i)] = int32_t(kept.size());
+    kept.push_back(i);
+    nodes.push_back({old.token, i == node ? -1 : place[size_t(old.parent)], old.depth - depth,
+                     old.log_weight - weight, old.cell});
+  }
+  nodes_ = std::move(nodes);
+  return kept;
+}
+
+}  // namespace espalier
