@@ -14,6 +14,7 @@
 #include "cli/render_chats.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "engine/draft_setup.h"
 #include "engine/generator.h"
 #include "engine/turn_end.h"
 #include "formats/hf_folder.h"
@@ -30,6 +31,7 @@ struct Options {
   std::string model, system, chat_template;
   int64_t max_tokens = 2048;
   ModelMemory memory;
+  DraftConfig draft;
   SamplerConfig sampler;
   bool render = false;
   void visit(Fields& f) {
@@ -39,6 +41,7 @@ struct Options {
     f.field("max_tokens", max_tokens, "most tokens of one answer", 1);
     sampler.visit(f);
     memory.visit(f);
+    draft.visit(f);
     f.field("render", render,
             "talk to nobody: read a JSON object a line with messages, tools and further variables, print the prompt");
   }
@@ -97,7 +100,9 @@ class Conversation {
   Conversation(Terminal& terminal, const Options& options, const std::string& path)
       : terminal_(terminal), options_(options), chat_(template_of(options, path)), tokenizer_(open_tokenizer(path)),
         model_(open_model(terminal, path, options.memory)),
-        generator_(terminal.context(), *model_, &tokenizer_, {.max_batch = 1, .remember = 1}),
+        draft_(terminal.context(), options.draft, model_->spec().vocab, tokenizer_),
+        generator_(draft_.context(), *model_, &tokenizer_,
+                   {.max_batch = 1, .remember = 1, .speculation = draft_.options()}),
         ends_(turn_end_ids(path, tokenizer_, chat_)) {
     reset();
   }
@@ -201,6 +206,7 @@ class Conversation {
   ChatTemplate chat_;
   Tokenizer tokenizer_;
   std::unique_ptr<Decoder> model_;
+  DraftSetup draft_;
   Generator generator_;  // remembers the conversation, so that a turn reads what is new in it alone
   std::vector<int32_t> ends_;
   OrderedJson messages_;

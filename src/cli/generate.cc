@@ -8,6 +8,7 @@
 #include "cli/open_model.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "engine/draft_setup.h"
 #include "engine/generator.h"
 #include "engine/prompt.h"
 #include "formats/hf_folder.h"
@@ -22,6 +23,7 @@ struct Options {
   std::string model, prompt, prompt_file;
   int64_t max_tokens = 128, samples = 1;
   ModelMemory memory;
+  DraftConfig draft;
   SamplerConfig sampler;
   std::vector<std::string> stop;
   bool ignore_eos = false, echo = false, json = false;
@@ -36,6 +38,7 @@ struct Options {
     f.field("ignore_eos", ignore_eos, "go on when the model says that the text is over");
     f.field("echo", echo, "print the prompt before the continuation");
     memory.visit(f);
+    draft.visit(f);
     f.field("json", json, "one object a sample instead of the text");
   }
 };
@@ -67,6 +70,11 @@ void report(Terminal& terminal, const GenerateResult& r) {
                       r.prefill_tokens_per_s(), r.ids.size(), rate, finish_reason_name(r.finish_reason));
 }
 
+void report(Terminal& terminal, const SpeculationCounters& c) {
+  terminal.log().info("{} passes verified {} guesses and found {} right: {:.2f} tokens a pass; {} passes were plain",
+                      c.passes, c.guessed, c.accepted, c.accepted_length(), c.plain_passes);
+}
+
 std::vector<GenerateRequest> requests_of(const Options& options, const std::vector<int32_t>& prompt) {
   std::vector<GenerateRequest> requests;
   for (int64_t i = 0; i < options.samples; ++i)
@@ -81,7 +89,8 @@ int run(Terminal& terminal, std::span<const std::string> args) {
   const std::string folder = find_model(options.model), prompt = prompt_of(options);
   const Tokenizer tokenizer = open_tokenizer(folder);
   const auto model = open_model(terminal, folder, options.memory);
-  Generator generator(terminal.context(), *model, &tokenizer);
+  DraftSetup draft(terminal.context(), options.draft, model->spec().vocab, tokenizer);
+  Generator generator(draft.context(), *model, &tokenizer, {.speculation = draft.options()});
   std::vector<GenerateRequest> requests = requests_of(options, encode_prompt(tokenizer, prompt));
   const bool streams = !options.json && options.samples == 1;
   if (streams) {
@@ -103,6 +112,7 @@ int run(Terminal& terminal, std::span<const std::string> args) {
     terminal.flush();
     report(terminal, results[i]);
   }
+  if (draft.drafter()) report(terminal, generator.speculation().counters());
   return 0;
 }
 
@@ -111,6 +121,7 @@ int run(Terminal& terminal, std::span<const std::string> args) {
 const Verb kGenerate = {"generate", "Use", "continue a text", "model",
                         "espalier generate runs/demo --prompt \"def \" --max-tokens 200\n"
                         "espalier generate runs/demo --prompt \"Once\" --temperature 0 --stop END --json\n"
-                        "git log | espalier generate gpt2 --samples 4", run};
+                        "git log | espalier generate gpt2 --samples 4\n"
+                        "espalier generate qwen2.5-coder-1.5b --draft qwen2.5-coder-0.5b --prompt \"def \"", run};
 
 }  // namespace espalier

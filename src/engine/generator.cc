@@ -263,8 +263,8 @@ void Generator::walk(const Plan& pass) {
     const int32_t id = s.sampler.sample(logits, s.tokens, s.result.ids.size());
     accept(s, id);
     int32_t next = at + 1;
-    while (next < pass.draft.size() && (pass.draft.parents[size_t(next)] != at || pass.draft.tokens[size_t(next)] != id))
-      ++next;
+    const auto is_next = [&](size_t i) { return pass.draft.parents[i] == at && pass.draft.tokens[i] == id; };
+    while (next < pass.draft.size() && !is_next(size_t(next))) ++next;
     if (next == pass.draft.size() || s.finished) break;
     rows.push_back(int32_t(begin) + next + 1);
     at = next;

@@ -6,9 +6,9 @@
 // same logits, bit for bit, alone or among others and however its prompt was cut; and as its draws depend on
 // (seed, request, position) alone, the same tokens.
 //
-// With a drafter, a request that is alone has guesses verified: one pass over its last token and a tree of guesses below
-// it gives the logits behind each of them; the tokens are drawn along the tree as ever, and the first draw that was not
-// guessed ends the walk. So guesses change the time, never the text (SwiftSpec, section 4.1).
+// With a drafter, a request that is alone has guesses verified: one pass over its last token and a tree of guesses
+// below it gives the logits behind each of them; the tokens are drawn along the tree as ever, and the first draw that
+// was not guessed ends the walk. So guesses change the time, never the text (SwiftSpec, section 4.1).
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,6 @@
 // Guesses by a smaller model that keeps a token tree (engine/token_tree.h) and its cache from verdict to verdict
-// (SwiftSpec, section 4.2, "evolving tree cache"). The cache holds the text, then the tree's nodes in the order in which
-// passes saw them; a verdict inside the tree makes its path part of the text and leaves what is below it, moved
+// (SwiftSpec, section 4.2, "evolving tree cache"). The cache holds the text, then the tree's nodes in the order in
+// which passes saw them; a verdict inside the tree makes its path part of the text and leaves what is below it, moved
 // together; nothing that is still valid is computed again. A verdict outside starts a fresh root.
 #pragma once
 #include <vector>

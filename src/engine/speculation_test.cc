@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <ranges>
 
+#include "base/error.h"
 #include "engine/async_drafter.h"
+#include "engine/draft_setup.h"
 #include "engine/generator.h"
 #include "engine/lookup_drafter.h"
 #include "engine/model_drafter.h"
@@ -165,6 +167,23 @@ TEST(Speculation, AnAsyncDraftThatFailsSaysSo) {
   AsyncDrafter drafter(beside, *pair.draft.model, 61, {});
   const std::vector<int32_t> text = {1, 2, 3};
   for (int i = 0; i < 3; ++i) EXPECT_EQ(drafter.propose(text, 4, {}).size(), 0);  // NaN is no guess
+}
+
+TEST(Speculation, ADraftOfAnotherVocabularyIsRefused) {
+  const auto tokenizer = [](const char* vocab) {
+    const std::string model = fmt::format(R"({{"type": "BPE", "vocab": {}, "merges": []}})", vocab);
+    return Tokenizer::from_json(fmt::format(R"({{"model": {}}})", model), "t");
+  };
+  const Tokenizer model = tokenizer(R"({"a": 0, "b": 1, "c": 2})");
+  check_same_vocabulary(model, tokenizer(R"({"a": 0, "b": 1})"), "d");
+  check_same_vocabulary(model, tokenizer(R"({"a": 0, "b": 1, "c": 2, "d": 3})"), "d");
+  try {
+    check_same_vocabulary(model, tokenizer(R"({"a": 0, "c": 1, "b": 2})"), "d");
+    FAIL() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::kMismatch);
+    EXPECT_NE(std::string(e.what()).find("token 1 is 'c', the model's is 'b'"), std::string::npos) << e.what();
+  }
 }
 
 TEST(Speculation, LookingUpFindsWhatFollowedBefore) {

@@ -44,8 +44,8 @@ struct AttentionBackwardArgs {
   Mat dq, dk, dv;
 };
 
-/// Where each row of a tree of tokens finds its keys. Positions below `shared` lie in the cache in order and are seen by
-/// all; row i sees `lengths[i]` positions more, itself the last, of which number d lies in cache row
+/// Where each row of a tree of tokens finds its keys. Positions below `shared` lie in the cache in order and are seen
+/// by all; row i sees `lengths[i]` positions more, itself the last, of which number d lies in cache row
 /// rows[i * stride + d].
 struct KeyPaths {
   int64_t shared = 0, stride = 0;

@@ -107,7 +107,8 @@ TEST_F(CachedAttention, PathsGiveTheBitsOfKeysInOrder) {
         std::vector<float> k_line = k, v_line = v;
         for (int64_t d = 0; d < lengths[size_t(i)]; ++d)
           for (auto [to, from] : {std::pair(&k_line, &k), std::pair(&v_line, &v)})
-            std::copy_n(from->begin() + rows[size_t(i * kDepth + d)] * kSize, kSize, to->begin() + (kShared + d) * kSize);
+            std::copy_n(from->begin() + rows[size_t(i * kDepth + d)] * kSize, kSize,
+                        to->begin() + (kShared + d) * kSize);
         args.paths = nullptr;
         args.keys = kShared + lengths[size_t(i)];
         args.q = mat(&q[size_t(i * kHeads * kSize)], 1, kHeads * kSize);

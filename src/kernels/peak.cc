@@ -98,15 +98,16 @@ constexpr int64_t kPiece = int64_t{1} << 20;
 /// Bytes that no cache holds.
 int64_t big(bool quick) { return int64_t{quick ? 256 : 1024} << 20; }
 
-constexpr int64_t kAhead = 8192;
-
+/// Sum of the words of n bytes, a multiple of 1 KiB. Asking for them ahead gives one thread up to a third more.
 uint64_t sum_words(const char* bytes, int64_t n) {
+  constexpr int64_t kChunk = 1024, kAhead = 8192;
   uint64_t sums[16] = {}, words[16];
-  for (int64_t i = 0; i < n; i += int64_t(sizeof words)) {
-    __builtin_prefetch(bytes + i + kAhead, 0, 2);  // one thread alone gets up to a third more by it
-    __builtin_prefetch(bytes + i + kAhead + 64, 0, 2);
-    std::memcpy(words, bytes + i, sizeof words);
-    for (int j = 0; j < 16; ++j) sums[j] += words[j];
+  for (int64_t chunk = 0; chunk < n; chunk += kChunk) {
+    for (int64_t i = 0; i < kChunk; i += 64) __builtin_prefetch(bytes + chunk + kAhead + i);
+    for (int64_t i = chunk; i < chunk + kChunk; i += int64_t(sizeof words)) {
+      std::memcpy(words, bytes + i, sizeof words);
+      for (int j = 0; j < 16; ++j) sums[j] += words[j];
+    }
   }
   uint64_t total = 0;
   for (uint64_t sum : sums) total += sum;
