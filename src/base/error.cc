@@ -17,6 +17,7 @@ constexpr CodeInfo kTable[] = {
     {Code::kNoSpace, "no_space", 8, 507, "the disk or the memory is full"},
     {Code::kPeer, "peer", 9, 502, "another process or host failed"},
     {Code::kTimeout, "timeout", 10, 504, "it took too long"},
+    {Code::kBusy, "busy", 11, 429, "all places are taken for now; try again later"},
     {Code::kInterrupted, "interrupted", 130, 499, "the user asked to stop"},
 };
 

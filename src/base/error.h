@@ -21,6 +21,7 @@ enum class Code {
   kNoSpace,      ///< disk or memory is full
   kPeer,         ///< another process or host failed
   kTimeout,      ///< it took too long
+  kBusy,         ///< all places are taken for now
   kInterrupted,  ///< the user asked to stop
 };
 

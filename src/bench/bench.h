@@ -18,6 +18,7 @@ struct BenchOptions {
   std::string tokenizer;
   std::vector<std::string> texts;
   std::string model = "qwen2.5-coder-0.5b";
+  std::string draft;
   std::vector<std::string> models;
   int64_t repeats = 3;
   int64_t batch = 0;
@@ -29,6 +30,7 @@ struct BenchOptions {
     f.field("tokenizer", tokenizer, "tokenizer.json for prepare; empty: trained on the input");
     f.field("texts", texts, "files for tokenizer, text or JSONL; each is a cell");
     f.field("model", model, "model for tokenizer, and for the serving benchmarks without --models");
+    f.field("draft", draft, "the model that guesses, for spec");
     f.field("models", models, "models for decode, prefill and verify; each is a cell");
     f.field("repeats", repeats, "measurements; the median counts", 1, 100);
     f.field("batch", batch, "sequences a step of the training benchmarks; 0: the best of 1, 2 and 4", 0, 1024);

@@ -15,14 +15,15 @@ extern const Bench kPrepareBench;
 extern const Bench kBpeBench;
 extern const Bench kCheckpointBench;
 extern const Bench kTokenizerBench;
-extern const Bench kDecodeBench, kPrefillBench, kVerifyBench;
+extern const Bench kDecodeBench, kPrefillBench, kVerifyBench, kSpecBench;
 
 namespace {
 
 // A new benchmark is one row here.
 constexpr const Bench* kBenches[] = {&kTrainBench, &kTrainSmallBench, &kPrepareBench,
                                      &kBpeBench,   &kTokenizerBench,  &kCheckpointBench,
-                                     &kDecodeBench, &kPrefillBench,   &kVerifyBench};
+                                     &kDecodeBench, &kPrefillBench,   &kVerifyBench,
+                                     &kSpecBench};
 
 }  // namespace
 

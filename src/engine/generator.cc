@@ -205,21 +205,42 @@ void Generator::admit() {
   }
 }
 
-// A row for every sequence that is being continued, and the next piece of the first prompt that is not read to its end.
+// A row for every sequence that is being continued, and pieces of prompts that are not read to their ends.
 void Generator::plan(Plan& pass) {
-  bool reading = false;
   if (Sequence& s = *live_[0]; live_.size() == 1 && !s.result.ids.empty() && s.unread() == 1) {
     const int64_t left = s.request.max_tokens - int64_t(s.result.ids.size()) - 1;
     const int64_t room = model_.spec().positions - int64_t(s.tokens.size());
     Draft draft = speculation_.propose(s.tokens, std::min(left, room));
     if (draft.size() > 0) return pass.add_tree(s, std::move(draft));
   }
+  std::vector<Sequence*> readers;
   for (const auto& s : live_) {
-    const bool prompt = s->result.ids.empty();
-    if (prompt && reading) continue;
-    reading |= prompt;
-    if (s->started < 0) s->started = now_s();
-    pass.add(*s, std::min(s->unread(), options_.prefill_rows));
+    if (s->result.ids.empty())
+      readers.push_back(s.get());
+    else
+      pass.add(*s, s->unread());
+  }
+  plan_prompts(pass, std::move(readers));
+}
+
+// The oldest prompt goes on with half of the rows at least, so that none waits for ever; of the others the one with the
+// least left is first, so that a short question is answered while a long one is being read.
+void Generator::plan_prompts(Plan& pass, std::vector<Sequence*> readers) {
+  int64_t rows = options_.prefill_rows;
+  if (readers.size() > 1) std::stable_sort(readers.begin() + 1, readers.end(), [](Sequence* a, Sequence* b) {
+      return a->unread() < b->unread();
+    });
+  std::vector<int64_t> counts(readers.size());
+  for (size_t i = 0; i < readers.size(); ++i) {
+    const int64_t share = i == 0 && readers.size() > 1 ? rows / 2 : rows;
+    counts[i] = std::min(readers[i]->unread(), share);
+    rows -= counts[i];
+  }
+  if (!readers.empty()) counts[0] += std::min(readers[0]->unread() - counts[0], rows);  // what the others left
+  for (size_t i = 0; i < readers.size(); ++i) {
+    if (counts[i] == 0) continue;
+    if (readers[i]->started < 0) readers[i]->started = now_s();
+    pass.add(*readers[i], counts[i]);
   }
 }
 

@@ -1,5 +1,5 @@
 // Generator: a model that writes. Requests share forward passes: each pass carries one row for every sequence that is
-// being continued and a piece of the prompt of one that is still being read; sequences leave as they finish and others
+// being continued and pieces of prompts that are still being read; sequences leave as they finish and others
 // take their place (continuous batching: Yu et al. 2022, Orca).
 //
 // All products are the serving ones, whose rows do not depend on each other (TapeMode::kServe). So a request gets the
@@ -84,6 +84,8 @@ class Generator {
   /// Queues a request and returns its number: 0, 1, ... Throws Error kUsage where it cannot be served: no prompt, an id
   /// outside the vocabulary, a prompt that leaves no room in the context, max_tokens under 1, a bad sampler setting.
   size_t submit(GenerateRequest request);
+  /// What submit() throws; may be called from any thread.
+  void check(const GenerateRequest& request) const;
   /// One forward pass. False when there was nothing to do.
   bool step();
   /// Ends a request that is not finished: its result is what there is, kCancelled.
@@ -104,11 +106,11 @@ class Generator {
   struct Memory;  // what a finished sequence has read
   struct Plan;  // the rows of one pass
 
-  void check(const GenerateRequest& request) const;
   void admit();
   void recall(Sequence& sequence);
   void retire(Sequence& sequence);
   void plan(Plan& plan);
+  void plan_prompts(Plan& plan, std::vector<Sequence*> readers);
   void forward(const Plan& plan);
   void draw(const Plan& plan);
   void walk(const Plan& plan);
