@@ -87,7 +87,7 @@ for folder in src/*/; do
   case $folder in src/kernels/ | src/train/) ;; *) address_tests+=("$(basename "$folder")_test") ;; esac
 done
 for file in tests/fuzz/*_fuzz.cc; do [[ $file == */canary_fuzz.cc ]] || address_tests+=("$(basename "$file" .cc)"); done
-thread_tests=(base_test store_test text_test formats_test train_test engine_test)
+thread_tests=(base_test store_test net_test text_test formats_test train_test engine_test)
 
 address_sanitizer() {
   export ASAN_OPTIONS=detect_stack_use_after_return=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
@@ -98,7 +98,7 @@ address_sanitizer() {
 thread_sanitizer() {
   # OpenMP's runtime (of oneDNN) is not built for this sanitizer; its own locks would be reported as races.
   export TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1 allocator_may_return_null=1"
-  run_all tsan '*Thread*:*Readers*:*Loader*:*Checkpoint*:*Async*:-*Kill*:*Soak*:*AllocatesNothing*' "${thread_tests[@]}"
+  run_all tsan '*Thread*:*Readers*:*Loader*:*Checkpoint*:*Async*:*Http*:-*Kill*:*Soak*:*AllocatesNothing*' "${thread_tests[@]}"
 }
 
 part "packages" tools/install_deps.sh || exit 1
