@@ -1,163 +1,125 @@
 #include "engine/sampler.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 
-#include "base/check.h"
 #include "base/error.h"
 
 namespace espalier {
 namespace {
 
-bool before(const Sampler::Candidate& a, const Sampler::Candidate& b) {
-  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+const SamplerConfig& checked(const SamplerConfig& config) {
+  check_sampler_config(config);
+  return config;
 }
 
-void check(const char* name, double value, double min, double max) {
-  if (!(value >= min && value <= max))
-    throw error(Code::kUsage, "sampling: {} is {}; expected {} to {}", name, value, min, max);
-}
+/// Where XTC's coins lie in a request's stream of random numbers: no text has so many tokens.
+constexpr uint64_t kCoins = uint64_t{1} << 40;
+
+/// 53 random bits in [0, 1): as fine as sums of probabilities.
+double uniform(const Rng& rng, uint64_t index) { return double(rng.u64(index) >> 11) * 0x1p-53; }
 
 }  // namespace
 
-Sampler::Sampler(const SamplerConfig& config, uint64_t request)
-    : config_(config), rng_(uint64_t(config.seed), Purpose::kSampling, request) {
-  check("temperature", config.temperature, 0, 100);
-  check("top_p", config.top_p, 0, 1);
-  check("min_p", config.min_p, 0, 1);
-  check("repetition_penalty", config.repetition_penalty, 0.01, 100);
-  check("top_k", double(config.top_k), 0, 0x1p31);
-  check("repetition_window", double(config.repetition_window), 0, 0x1p63);
+Sampler::Sampler(const SamplerConfig& config, uint64_t request, const Tokenizer* tokenizer)
+    : config_(checked(config)), rng_(uint64_t(config.seed), Purpose::kSampling, request),
+      biases_(parse_logit_bias(config.logit_bias)), penalties_(config), dry_(config, tokenizer),
+      mu_(2 * config.mirostat_tau) {}
+
+std::span<const float> Sampler::changed(std::span<const float> logits, std::span<const int32_t> context) {
+  if (biases_.empty() && penalties_.neutral() && dry_.neutral()) return logits;
+  changed_.assign(logits.begin(), logits.end());
+  add_bias(changed_, biases_);
+  if (!penalties_.neutral()) penalties_.apply(changed_, context);
+  if (!dry_.neutral()) dry_.apply(changed_, context);
+  return changed_;
 }
 
-std::span<const Sampler::Candidate> Sampler::distribution(std::span<const float> logits,
-                                                          std::span<const int32_t> context) {
-  gather(logits, context);
-  if (config_.greedy()) {
-    keep_best();
+// No filter but typical-p and XTC can drop the best token.
+bool Sampler::takes_best_of_all() const {
+  return config_.greedy() && (config_.mirostat != 0 || (config_.typical_p == 1 && config_.xtc_probability == 0));
+}
+
+std::span<const Candidate> Sampler::distribution(std::span<const float> logits, std::span<const int32_t> context,
+                                                 uint64_t index) {
+  scan_.scan(changed(logits, context));
+  if (takes_best_of_all()) {
+    candidates_.assign({scan_.best_id(), scan_.best(), 1});
+  } else if (config_.mirostat != 0) {
+    candidates_.gather(scan_, -INFINITY);
+    candidates_.weigh(temperature());
+    candidates_.keep_surprise(mu_);
   } else {
-    if (config_.top_k > 0) keep_top_k();
-    if (config_.top_p < 1) keep_top_p();
-    if (config_.min_p > 0) keep_min_p();
-    weigh();
+    filter(index);
+    candidates_.weigh(temperature());
   }
-  return candidates_;
+  return candidates_.list();
+}
+
+// Most of what the filters drop is never gathered. What top-n-sigma and top-k drop is below a known logit; what top-p
+// drops is so where it comes first: the tokens below best - t weigh n exp(-t) together at most.
+void Sampler::filter(uint64_t index) {
+  const std::span<const float> logits = scan_.logits();
+  float floor = config_.top_n_sigma > 0 ? top_n_sigma_floor() : -INFINITY;
+  if (config_.top_k > 0) floor = std::max(floor, scan_.floor_of_rank(config_.top_k));
+  double total = 0;
+  const double tail = 1 - config_.top_p;
+  const bool first = config_.top_n_sigma == 0 && config_.top_k == 0 && config_.typical_p == 1;
+  if (first && tail > 0.001) {  // the sum is good to a thousandth of the tail
+    total = sum_exp(logits, scan_.best());
+    floor = scan_.best() - float(std::log(2 * double(logits.size()) / (tail * total)));
+  }
+  candidates_.gather(scan_, std::min(floor, scan_.best()));
+  if (config_.top_k > 0) candidates_.keep_top_k(config_.top_k);
+  if (config_.typical_p < 1) candidates_.keep_typical(config_.typical_p);
+  if (config_.top_p < 1) candidates_.keep_top_p(config_.top_p, total);
+  if (config_.min_p > 0) candidates_.keep_min_p(config_.min_p);
+  if (config_.xtc_probability > 0 && uniform(rng_, kCoins + index) < config_.xtc_probability)
+    candidates_.drop_top_choices(config_.xtc_threshold);
+}
+
+// best - n sigma, sigma the standard deviation of the logits that are not masked (Tang et al. 2024, top-n-sigma).
+float Sampler::top_n_sigma_floor() const {
+  double sum = 0, squares = 0, count = 0;
+  for (const float x : scan_.logits()) {
+    if (x == -INFINITY) continue;
+    const double below = double(x) - double(scan_.best());  // small numbers, so that the squares do not cancel
+    sum += below;
+    squares += below * below;
+    ++count;
+  }
+  const double mean = sum / count, variance = std::max(0.0, squares / count - mean * mean);
+  return float(double(scan_.best()) - config_.top_n_sigma * std::sqrt(variance));
+}
+
+// With dynatemp_range r: T from max(0, T - r) to T + r as (entropy relative to that of equal chances)^exponent goes
+// from 0 to 1 (kalomaze 2023, dynamic temperature; as in llama.cpp).
+double Sampler::temperature() {
+  const double t = config_.temperature, range = config_.dynatemp_range;
+  if (t == 0 || range == 0) return t;
+  const double least = std::max(0.0, t - range);
+  return least + (t + range - least) * std::pow(candidates_.relative_entropy(), config_.dynatemp_exponent);
+}
+
+// The last candidate catches what rounding leaves over.
+const Candidate& Sampler::pick(uint64_t index) const {
+  const double target = uniform(rng_, index);
+  double sum = 0;
+  const Candidate* last = &candidates_.list()[0];
+  for (const Candidate& c : candidates_.list()) {
+    if (c.probability == 0) continue;
+    sum += c.probability;
+    last = &c;
+    if (target < sum) break;
+  }
+  return *last;
 }
 
 int32_t Sampler::sample(std::span<const float> logits, std::span<const int32_t> context, uint64_t index) {
-  const auto candidates = distribution(logits, context);
-  // 53 random bits: as fine as the sums below. The last candidate catches what rounding leaves over.
-  const double target = double(rng_.u64(index) >> 11) * 0x1p-53;
-  double sum = 0;
-  int32_t last = candidates[0].id;
-  for (const Candidate& c : candidates) {
-    if (c.probability == 0) continue;
-    sum += c.probability;
-    last = c.id;
-    if (target < sum) break;
-  }
-  return last;
-}
-
-void Sampler::gather(std::span<const float> logits, std::span<const int32_t> context) {
-  ESP_CHECK(!logits.empty(), "no logits");
-  candidates_.resize(logits.size());
-  float best = -INFINITY;
-  bool sound = true;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    candidates_[i] = {int32_t(i), logits[i], 0};
-    sound &= logits[i] < INFINITY;  // false for NaN too
-    best = std::max(best, logits[i]);
-  }
-  if (!sound || best == -INFINITY) {
-    const auto bad = std::find_if(logits.begin(), logits.end(), [](float x) { return !(x < INFINITY); });
-    if (bad == logits.end())
-      throw error(Code::kBadData, "sampling: all {} logits are -infinity; no token is left to choose", logits.size());
-    throw error(Code::kBadData, "sampling: the logit of token {} is {}; the model's weights or activations overflowed",
-                bad - logits.begin(), *bad);
-  }
-  if (config_.repetition_penalty != 1) penalise(context);
-}
-
-void Sampler::penalise(std::span<const int32_t> context) {
-  const size_t window = size_t(config_.repetition_window);
-  if (window > 0 && context.size() > window) context = context.last(window);
-  const float penalty = float(config_.repetition_penalty);
-  for (const int32_t id : context) {
-    if (id < 0 || size_t(id) >= candidates_.size()) continue;
-    Candidate& c = candidates_[size_t(id)];
-    if (c.probability != 0) continue;  // a mark: an id is penalised once, however often it was said
-    c.probability = 1;
-    c.logit = c.logit > 0 ? c.logit / penalty : c.logit * penalty;
-  }
-}
-
-void Sampler::keep_best() {
-  Candidate best = *std::min_element(candidates_.begin(), candidates_.end(), before);
-  best.probability = 1;
-  candidates_.assign(1, best);
-}
-
-float Sampler::best_logit() const {
-  float best = -INFINITY;
-  for (const Candidate& c : candidates_) best = std::max(best, c.logit);
-  return best;
-}
-
-// Keeps tokens in order of rank until their measures sum to `enough`. Buckets of falling logits tell in one pass where
-// that happens; only the bucket in which it does is put in order.
-template <class Measure>
-void Sampler::keep_until(double enough, Measure measure) {
-  constexpr float kBuckets = 1024, kPerNat = 32;
-  const float best = best_logit();
-  const auto bucket = [best](const Candidate& c) { return size_t(std::min((best - c.logit) * kPerNat, kBuckets - 1)); };
-  std::array<double, size_t(kBuckets)> sums{};
-  for (const Candidate& c : candidates_) sums[bucket(c)] += measure(c);
-  size_t at = 0;
-  double sum = 0;
-  while (at + 1 < sums.size() && sum + sums[at] < enough) sum += sums[at++];
-
-  boundary_.clear();
-  for (const Candidate& c : candidates_)
-    if (bucket(c) == at) boundary_.push_back(c);
-  if (boundary_.empty()) return;  // the measures of all together are not enough
-  std::sort(boundary_.begin(), boundary_.end(), before);
-  size_t last = 0;
-  while (last + 1 < boundary_.size() && (sum += measure(boundary_[last])) < enough) ++last;
-  const Candidate cut = boundary_[last];
-  std::erase_if(candidates_, [&](const Candidate& c) { return before(cut, c); });
-}
-
-void Sampler::keep_top_k() {
-  keep_until(double(config_.top_k), [](const Candidate&) { return 1.0; });
-}
-
-// Probabilities are those among what top-k left.
-void Sampler::keep_top_p() {
-  const float best = best_logit();
-  double total = 0;
-  for (Candidate& c : candidates_) {
-    c.probability = std::exp(double(c.logit) - double(best));
-    total += c.probability;
-  }
-  keep_until(config_.top_p * total, [](const Candidate& c) { return c.probability; });
-}
-
-void Sampler::keep_min_p() {
-  const double least = double(best_logit()) + std::log(config_.min_p);
-  std::erase_if(candidates_, [&](const Candidate& c) { return double(c.logit) < least; });
-}
-
-// Softmax at the temperature, in f64, in the order of the candidates.
-void Sampler::weigh() {
-  const float best = best_logit();
-  double total = 0;
-  for (Candidate& c : candidates_) {
-    c.probability = std::exp((double(c.logit) - double(best)) / config_.temperature);
-    total += c.probability;
-  }
-  for (Candidate& c : candidates_) c.probability /= total;
+  distribution(logits, context, index);
+  const Candidate& drawn = pick(index);
+  // Mirostat 2: mu -= eta (S - tau), S = -log2 p of the token among those it was drawn from.
+  if (config_.mirostat != 0) mu_ -= config_.mirostat_eta * (-std::log2(drawn.probability) - config_.mirostat_tau);
+  return drawn.id;
 }
 
 }  // namespace espalier
