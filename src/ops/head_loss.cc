@@ -1,6 +1,7 @@
 #include "ops/head_loss.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace espalier {
 namespace {
@@ -8,6 +9,29 @@ namespace {
 // A slice's logits are written once and read three times; about this many bytes keep dW's accumulation (V*C numbers
 // read and written a slice) and the logits' own traffic in balance.
 constexpr int64_t kSliceBytes = int64_t{96} << 20;
+
+std::vector<PanelRun> first_rows(std::span<const PanelRun> runs, int64_t rows) {
+  std::vector<PanelRun> first;
+  for (PanelRun run : runs) {
+    run.rows = std::min(run.rows, rows);
+    rows -= run.rows;
+    if (run.rows > 0) first.push_back(run);
+  }
+  return first;
+}
+
+// logits = x W^T of the first logits.cols rows of W.
+void product(Tape& tape, ConstMat x, const Param& w, Mat logits) {
+  if (w.quantised) {
+    const std::vector<PanelRun> rows = first_rows(w.quantised->runs(), logits.cols);
+    return tape.kernels().quant_gemm(tape.ctx(), {.x = x, .w = rows, .y = logits});
+  }
+  const ConstMat rows = sub_rows(w.compute(), 0, logits.cols);
+  if (tape.mode() == TapeMode::kServe)
+    tape.kernels().row_gemm(tape.ctx(), {.x = x, .w = rows, .y = logits});
+  else
+    tape.kernels().gemm(tape.ctx(), {.a = x, .b = rows, .b_transposed = true, .c = logits});
+}
 
 }  // namespace
 
@@ -28,7 +52,7 @@ void head_loss(Tape& tape, const Var& x, Param& w, const HeadTargets& targets, f
     const int64_t rows = std::min(step, n - begin);
     const ConstMat xs = sub_rows<ConstMat>(x.value(), begin, rows);
     const Mat ls = sub_rows(logits.value(), 0, rows), ds = sub_rows(dlogits.value(), 0, rows);
-    k.gemm(ctx, {.a = xs, .b = w.compute(), .b_transposed = true, .c = ls});
+    product(tape, xs, w, ls);
     if (softcap > 0) k.softcap(ctx, {ls, softcap});
     k.cross_entropy(ctx, {.logits = ls, .targets = targets.ids + begin, .scale = targets.scale,
                           .loss = targets.losses + begin, .dlogits = backward ? ds : Mat{}});
@@ -39,30 +63,8 @@ void head_loss(Tape& tape, const Var& x, Param& w, const HeadTargets& targets, f
   }
 }
 
-namespace {
-
-std::vector<PanelRun> first_rows(std::span<const PanelRun> runs, int64_t rows) {
-  std::vector<PanelRun> first;
-  for (PanelRun run : runs) {
-    run.rows = std::min(run.rows, rows);
-    rows -= run.rows;
-    if (run.rows > 0) first.push_back(run);
-  }
-  return first;
-}
-
-}  // namespace
-
 void head_logits(Tape& tape, const Var& x, const Param& w, Mat logits, float softcap) {
-  if (w.quantised) {
-    const std::vector<PanelRun> rows = first_rows(w.quantised->runs(), logits.cols);
-    tape.kernels().quant_gemm(tape.ctx(), {.x = x.value(), .w = rows, .y = logits});
-  } else if (tape.mode() == TapeMode::kServe) {
-    tape.kernels().row_gemm(tape.ctx(), {.x = x.value(), .w = sub_rows(w.compute(), 0, logits.cols), .y = logits});
-  } else {
-    tape.kernels().gemm(tape.ctx(), {.a = x.value(), .b = sub_rows(w.compute(), 0, logits.cols), .b_transposed = true,
-                                     .c = logits});
-  }
+  product(tape, x.value(), w, logits);
   if (softcap > 0) tape.kernels().softcap(tape.ctx(), {logits, softcap});
 }
 
