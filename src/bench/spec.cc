@@ -1,5 +1,8 @@
 // `bench spec`: tokens a second with and without a draft that guesses ahead, on prompts of code and prose, greedy, and
 // what limited the gain. All schedules of one prompt follow each other, so that noise meets them alike.
+#include <cmath>
+#include <numeric>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "bench/bench.h"
@@ -7,6 +10,7 @@
 #include "engine/draft_setup.h"
 #include "engine/generator.h"
 #include "engine/prompt.h"
+#include "engine/spec_simulation.h"
 #include "formats/hf_folder.h"
 #include "models/gguf_tokenizer.h"
 #include "models/load.h"
@@ -40,12 +44,13 @@ constexpr const char* kPrompts[] = {
 /// One schedule on one machine: a generator with its draft.
 struct Schedule {
   std::string name;
+  DraftConfig config;
   DraftSetup draft;
   Generator generator;
   std::vector<double> rates;
 
-  Schedule(Context& ctx, Decoder& model, const Tokenizer& tokenizer, std::string given, const DraftConfig& config)
-      : name(std::move(given)), draft(ctx, config, model.spec().vocab, tokenizer),
+  Schedule(Context& ctx, Decoder& model, const Tokenizer& tokenizer, std::string given, const DraftConfig& settings)
+      : name(std::move(given)), config(settings), draft(ctx, settings, model.spec().vocab, tokenizer),
         generator(draft.context(), model, &tokenizer, {.max_batch = 1, .speculation = draft.options()}) {}
 };
 
@@ -85,6 +90,27 @@ std::string limits_of(const Schedule& s) {
                      d.hits > 0 ? double(d.kept_nodes) / double(d.hits) : 0, d.hits, d.misses);
 }
 
+/// What the simulator makes of a schedule's own costs and acceptance: it should say what was measured.
+std::string forecast_of(const Schedule& s, double measured) {
+  const SpeculationCounters& c = s.generator.speculation().counters();
+  const DrafterCounters d = s.draft.drafter()->counters();
+  if (c.passes == 0 || d.passes == 0 || d.judged == 0 || c.plain_passes == 0) return "";
+  const PassCosts& costs = s.generator.speculation().costs();
+  SpecPlan plan{.target_s = c.plain_s / double(c.plain_passes), .target_node_s = costs.a_node,
+                .draft_s = d.busy_s / double(d.passes), .ranks = {}};
+  plan.async = s.config.spec == "async";
+  plan.guesses = std::max<int64_t>(1, int64_t(std::lround(double(c.guessed) / double(c.passes))));
+  plan.width = s.config.width;
+  plan.children = s.config.children;
+  plan.steps = std::max<int64_t>(1, int64_t(std::lround(double(d.passes) / double(c.passes))));
+  for (int64_t rank = 0; rank < s.config.children; ++rank)
+    plan.ranks.push_back(double(d.right[size_t(rank)]) / double(d.judged));
+  const SpecForecast f = simulate_speculation(plan);
+  return fmt::format("{}: guesses right {:.3f} of the time (first {:.3f}); the simulator says {:.1f} tokens/s, {:+.0f} "
+                     "% of {:.1f}", s.name, std::accumulate(plan.ranks.begin(), plan.ranks.end(), 0.0), plan.ranks[0],
+                     f.tokens_per_s, 100 * (f.tokens_per_s / measured - 1), measured);
+}
+
 BenchResult run(Context& ctx, Progress& progress, const BenchOptions& options) {
   const std::string path = is_file(options.model) ? options.model : find_model(options.model);
   const Tokenizer tokenizer = load_tokenizer(path);
@@ -116,10 +142,13 @@ BenchResult run(Context& ctx, Progress& progress, const BenchOptions& options) {
   for (const auto& schedule : all) {
     result.cells.push_back({schedule->name, median(schedule->rates)});
     if (schedule->draft.drafter()) result.notes.push_back(limits_of(*schedule));
+    if (schedule->draft.drafter())
+      if (std::string forecast = forecast_of(*schedule, result.cells.back().value); !forecast.empty())
+        result.notes.push_back(std::move(forecast));
     if (schedule->name == "auto" || all.size() == 2) result.value = result.cells.back().value;
   }
-  result.notes.push_back(fmt::format("medians over {} prompts of {} new tokens each, the prompt excluded, greedy; every "
-                                     "text was that of plain decoding", prompts, tokens));
+  result.notes.push_back(fmt::format("medians over {} prompts of {} new tokens each, the prompt excluded, greedy; "
+                                     "every text was that of plain decoding", prompts, tokens));
   return result;
 }
 

@@ -12,14 +12,14 @@
 namespace espalier {
 
 extern const Verb kPrepare, kTrain, kGenerate, kChat, kEval, kTokenize, kConvert, kInspect, kDiff, kReport,
-    kBench, kDoctor, kList;
+    kBench, kDoctor, kList, kPlan;
 
 namespace {
 
 // A new verb is one row here.
 constexpr const Verb* kVerbs[] = {
     &kPrepare, &kTrain, &kGenerate, &kChat,   &kEval, &kTokenize, &kConvert, &kInspect, &kDiff,
-    &kReport,  &kBench, &kDoctor,   &kList,
+    &kReport,  &kBench, &kPlan, &kDoctor,   &kList,
 };
 
 constexpr const char* kIntroduction = R"(espalier {}: the whole life of a language model in one program.

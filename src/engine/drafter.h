@@ -1,6 +1,7 @@
 // Drafter: who guesses how a text goes on, for the model to verify in one pass. Whatever is guessed, the text is the
 // model's own: a guess is kept only where the model draws the same token itself (engine/generator.h).
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -29,6 +30,10 @@ struct DrafterCounters {
   double wait_s = 0;        ///< that the caller waited for guesses
   int64_t kept_nodes = 0;   ///< guesses that outlived a verdict, with their cache
   int64_t hits = 0, misses = 0;  ///< verdicts within the tree and outside it
+  /// Of tokens behind which there were guesses: how many, and how often the guess that weighed most was right, the
+  /// second, ...
+  int64_t judged = 0;
+  std::array<int64_t, 8> right{};
 };
 
 class Drafter {

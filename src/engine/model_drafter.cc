@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -53,7 +54,7 @@ void ModelDrafter::follow(std::span<const int32_t> text) {
   int32_t node = 0;
   size_t at = size_t(known) + 1;
   for (; at < text.size(); ++at) {
-    const auto next = tree_.child(node, text[at]);
+    const auto next = judge(node, text[at]);
     if (!next) break;
     node = *next;
   }
@@ -65,6 +66,23 @@ void ModelDrafter::follow(std::span<const int32_t> text) {
   }
   ++counters_.misses;
   start_over(text);
+}
+
+// The child that the token is, and which of the guesses it was.
+std::optional<int32_t> ModelDrafter::judge(int32_t node, int32_t token) {
+  size_t rank = 0;
+  bool guessed = false;
+  for (int32_t i = node + 1; i < tree_.size(); ++i) {
+    if (tree_.at(i).parent != node) continue;
+    if (!std::exchange(guessed, true)) ++counters_.judged;
+    if (tree_.at(i).token != token) {
+      ++rank;
+      continue;
+    }
+    if (rank < counters_.right.size()) ++counters_.right[rank];
+    return i;
+  }
+  return std::nullopt;
 }
 
 // The way to the node becomes part of the text, the node the root.

@@ -3,6 +3,7 @@
 // which passes saw them; a verdict inside the tree makes its path part of the text and leaves what is below it, moved
 // together; nothing that is still valid is computed again. A verdict outside starts a fresh root.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "engine/drafter.h"
@@ -44,6 +45,7 @@ class ModelDrafter : public Drafter {
 
  private:
   bool worth_a_pass(int64_t most, int64_t steps, const PassCosts& costs) const;
+  std::optional<int32_t> judge(int32_t node, int32_t token);
   void start_over(std::span<const int32_t> text);
   void adopt(int32_t node);
   void read_text();
