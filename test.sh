@@ -87,7 +87,7 @@ for folder in src/*/; do
   case $folder in src/kernels/ | src/train/) ;; *) address_tests+=("$(basename "$folder")_test") ;; esac
 done
 for file in tests/fuzz/*_fuzz.cc; do [[ $file == */canary_fuzz.cc ]] || address_tests+=("$(basename "$file" .cc)"); done
-thread_tests=(base_test store_test net_test text_test formats_test train_test engine_test)
+thread_tests=(base_test store_test net_test text_test formats_test train_test engine_test serve_test)
 
 address_sanitizer() {
   export ASAN_OPTIONS=detect_stack_use_after_return=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
