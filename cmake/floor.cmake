@@ -131,7 +131,8 @@ function(esp_install)
   install(TARGETS espalier_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(TARGETS espalier EXPORT espalier-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(DIRECTORY src/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/espalier FILES_MATCHING PATTERN "*.h"
-    PATTERN test_folder.h EXCLUDE PATTERN test_client.h EXCLUDE PATTERN op_case.h EXCLUDE PATTERN run_program.h EXCLUDE)
+    PATTERN test_folder.h EXCLUDE PATTERN test_client.h EXCLUDE PATTERN op_case.h EXCLUDE PATTERN run_program.h EXCLUDE
+    PATTERN tiny_model.h EXCLUDE)
   if(EXISTS ${PROJECT_SOURCE_DIR}/recipes)
     install(DIRECTORY recipes/ DESTINATION ${CMAKE_INSTALL_DATADIR}/espalier/recipes)
   endif()

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "base/json_value.h"
 #include "cli/run_program.h"
-#include "cli/tiny_model.h"
+#include "models/tiny_model.h"
 
 namespace espalier {
 namespace {

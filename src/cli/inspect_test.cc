@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/json_value.h"
 #include "cli/run_program.h"
-#include "cli/tiny_model.h"
+#include "models/tiny_model.h"
 #include "formats/checkpoint.h"
 #include "formats/token_shards.h"
 #include "train/train_config.h"

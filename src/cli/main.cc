@@ -11,15 +11,15 @@
 
 namespace espalier {
 
-extern const Verb kPrepare, kTrain, kGenerate, kChat, kEval, kTokenize, kConvert, kInspect, kDiff, kReport,
-    kBench, kDoctor, kList, kPlan;
+extern const Verb kPrepare, kTrain, kGenerate, kChat, kServe, kEval, kTokenize, kConvert, kInspect, kDiff, kReport,
+    kBench, kPlan, kDoctor, kList;
 
 namespace {
 
 // A new verb is one row here.
 constexpr const Verb* kVerbs[] = {
-    &kPrepare, &kTrain, &kGenerate, &kChat,   &kEval, &kTokenize, &kConvert, &kInspect, &kDiff,
-    &kReport,  &kBench, &kPlan, &kDoctor,   &kList,
+    &kPrepare, &kTrain, &kGenerate, &kChat, &kServe, &kEval,   &kTokenize, &kConvert, &kInspect,
+    &kDiff,    &kReport, &kBench,   &kPlan, &kDoctor, &kList,
 };
 
 constexpr const char* kIntroduction = R"(espalier {}: the whole life of a language model in one program.

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/run_program.h"
-#include "cli/tiny_model.h"
+#include "models/tiny_model.h"
 #include "formats/token_shards.h"
 
 namespace espalier {

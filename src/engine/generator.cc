@@ -291,6 +291,8 @@ void Generator::walk(const Plan& pass) {
     at = next;
   }
   s.cache.gather(begin, rows);
+  s.result.guessed += pass.draft.size();
+  s.result.accepted += int64_t(rows.size()) - 1;
   speculation_.note(pass.seconds, pass.draft.size(), int64_t(rows.size()) - 1);
 }
 

@@ -58,6 +58,7 @@ struct GenerateResult {
   FinishReason finish_reason = FinishReason::kLength;
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  ///< of these, the first so many were read by a remembered request
+  int64_t guessed = 0, accepted = 0;  ///< tokens of drafts that were verified, and those that were right
   double prefill_s = 0;  ///< from the first pass to the first token
   double decode_s = 0;   ///< from the first token to the last
 

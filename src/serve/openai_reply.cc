@@ -151,10 +151,10 @@ static OrderedJson frame(const std::string& id, const char* object, int64_t crea
   return {{"id", id}, {"object", object}, {"created", created_s}, {"model", model}, {"choices", std::move(choices)}};
 }
 
-const char* finish_name(FinishReason reason) {
+const char* finish_name(AnswerEnd reason) {
   switch (reason) {
-    case FinishReason::kLength: return "length";
-    case FinishReason::kToolCalls: return "tool_calls";
+    case AnswerEnd::kLength: return "length";
+    case AnswerEnd::kToolCalls: return "tool_calls";
     default: return "stop";
   }
 }
@@ -203,7 +203,7 @@ std::string ReplyWriter::chat_delta(int64_t index, const ChatDelta& delta, int64
   return chat_chunk(id_, created_s_, model_, chunk_choice(index, std::move(said), nullptr, scores));
 }
 
-std::string ReplyWriter::chat_finish(int64_t index, FinishReason reason, const Timings* timings) const {
+std::string ReplyWriter::chat_finish(int64_t index, AnswerEnd reason, const Timings* timings) const {
   const OrderedJson choice = chunk_choice(index, OrderedJson::object(), finish_name(reason));
   return chat_chunk(id_, created_s_, model_, choice, timings);
 }

@@ -14,10 +14,10 @@
 
 namespace espalier {
 
-enum class FinishReason { kStop, kLength, kToolCalls };
+enum class AnswerEnd { kStop, kLength, kToolCalls };
 
 /// "stop", "length", "tool_calls".
-const char* finish_name(FinishReason reason);
+const char* finish_name(AnswerEnd reason);
 
 struct Usage {
   int64_t prompt_tokens = 0, completion_tokens = 0;
@@ -55,14 +55,14 @@ struct ChatDelta {
 struct ChatAnswer {
   std::string content, reasoning;
   std::vector<ToolCall> calls;
-  FinishReason finish = FinishReason::kStop;
+  AnswerEnd finish = AnswerEnd::kStop;
   std::optional<std::vector<TokenScore>> scores;  ///< where log-probabilities are wanted
 };
 
 /// A whole or partial answer of a completion.
 struct TextAnswer {
   std::string text;
-  std::optional<FinishReason> finish;  ///< absent in chunks before the last
+  std::optional<AnswerEnd> finish;  ///< absent in chunks before the last
   std::optional<std::vector<TokenScore>> scores;
   int64_t text_offset = 0;  ///< characters of the answer before `text`; scores need it
 };
@@ -92,7 +92,7 @@ class ReplyWriter {
   /// `first_call` is the number of tool calls that this answer had before.
   std::string chat_delta(int64_t index, const ChatDelta& delta, int64_t first_call = 0,
                          const std::vector<TokenScore>* scores = nullptr) const;
-  std::string chat_finish(int64_t index, FinishReason reason, const Timings* timings = nullptr) const;
+  std::string chat_finish(int64_t index, AnswerEnd reason, const Timings* timings = nullptr) const;
   /// The chunk without choices that comes last where include_usage asks for it.
   std::string chat_usage(const Usage& usage) const;
 

@@ -32,8 +32,8 @@ OrderedJson framed(const std::string& object, const std::string& choice) {
 }
 
 TEST(ReplyWriter, Chat) {
-  const ChatAnswer answers[] = {{.content = "hi", .reasoning = "hm", .finish = FinishReason::kLength},
-                                {.calls = {{"call_1", "f", "{\"a\": 1}"}}, .finish = FinishReason::kToolCalls}};
+  const ChatAnswer answers[] = {{.content = "hi", .reasoning = "hm", .finish = AnswerEnd::kLength},
+                                {.calls = {{"call_1", "f", "{\"a\": 1}"}}, .finish = AnswerEnd::kToolCalls}};
   OrderedJson expected = framed("chat.completion", R"(
       {"index": 0, "message": {"role": "assistant", "content": "hi", "reasoning_content": "hm", "refusal": null},
        "logprobs": null, "finish_reason": "length"},
@@ -61,7 +61,7 @@ TEST(ReplyWriter, ChatChunks) {
               {"index": 2, "id": "c2", "type": "function", "function": {"name": "f", "arguments": "{}"}},
               {"index": 3, "id": "c3", "type": "function", "function": {"name": "g", "arguments": "{}"}}]},
               "finish_reason": null})"));
-  EXPECT_EQ(parsed(kWriter.chat_finish(0, FinishReason::kStop)),
+  EXPECT_EQ(parsed(kWriter.chat_finish(0, AnswerEnd::kStop)),
             chunk(R"({"index": 0, "delta": {}, "finish_reason": "stop"})"));
   const OrderedJson usage = parsed(kWriter.chat_usage(kUsage));
   EXPECT_TRUE(usage["choices"].is_array() && usage["choices"].empty());
@@ -80,7 +80,7 @@ TEST(ReplyWriter, ChatLogprobs) {
 }
 
 TEST(ReplyWriter, Text) {
-  const TextAnswer answers[] = {{.text = "ab", .finish = FinishReason::kStop, .scores = kScores, .text_offset = 5}};
+  const TextAnswer answers[] = {{.text = "ab", .finish = AnswerEnd::kStop, .scores = kScores, .text_offset = 5}};
   const Timings timings = {.prompt_tokens = 10, .generated_tokens = 3, .prompt_ms = 5, .generated_ms = 30,
                            .drafted = 4, .drafts_accepted = 2};
   const OrderedJson reply = parsed(kWriter.text(answers, kUsage, &timings));

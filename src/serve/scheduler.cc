@@ -24,13 +24,37 @@ Scheduler::~Scheduler() {
 uint64_t Scheduler::submit(Job job) {
   generator_.check(job.request);
   std::lock_guard lock(mutex_);
-  if (draining_ || stop_) throw Error(Code::kBusy, "taking a request: the server is shutting down; ask another one");
-  if (int64_t(waiting_.size()) >= options_.max_waiting)
-    throw error(Code::kBusy, "taking a request: {} are waiting already; try again in a while", waiting_.size());
+  check_open(waiting_.size());
   waiting_.emplace_back(submitted_, std::move(job));
   ++counters_.waiting;
   changed_.notify_all();
   return submitted_++;
+}
+
+void Scheduler::check_open(size_t waiting) const {
+  if (draining_ || stop_) throw Error(Code::kBusy, "taking a request: the server is shutting down; ask another one");
+  if (int64_t(waiting) >= options_.max_waiting)
+    throw error(Code::kBusy, "taking a request: {} are waiting already; try again in a while", waiting);
+}
+
+void Scheduler::post(std::function<void()> work) {
+  std::lock_guard lock(mutex_);
+  check_open(work_.size());
+  work_.push_back(std::move(work));
+  changed_.notify_all();
+}
+
+// One piece between two passes, so that answers that run do not stand still for many.
+void Scheduler::do_some_work() {
+  std::function<void()> work;
+  {
+    std::lock_guard lock(mutex_);
+    if (work_.empty()) return;
+    work = std::move(work_.front());
+    work_.pop_front();
+  }
+  work();
+  changed_.notify_all();
 }
 
 void Scheduler::cancel(uint64_t number) {
@@ -44,7 +68,7 @@ bool Scheduler::drain(double seconds) {
   draining_ = true;
   changed_.notify_all();
   return changed_.wait_for(lock, std::chrono::duration<double>(seconds),
-                           [this] { return counters_.waiting == 0 && counters_.running == 0; });
+                           [this] { return work_.empty() && counters_.waiting == 0 && counters_.running == 0; });
 }
 
 SchedulerCounters Scheduler::counters() const {
@@ -56,11 +80,12 @@ void Scheduler::run() {
   while (true) {
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return stop_ || !waiting_.empty() || !running_.empty(); });
+      changed_.wait(lock, [this] { return stop_ || !waiting_.empty() || !running_.empty() || !work_.empty(); });
       if (stop_) break;
     }
     try {
       take_orders();
+      do_some_work();
       generator_.step();
       finish();
     } catch (...) {  // a thread's edge: those who wait are told

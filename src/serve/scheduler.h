@@ -44,6 +44,9 @@ class Scheduler {
 
   /// The request's number. Throws as Generator::check, and Error kBusy where too many wait or the scheduler drains.
   uint64_t submit(Job job);
+  /// Runs `work` on the scheduler's thread between two passes, where the model is free for it. What it throws is its
+  /// own affair to catch. Throws Error kBusy as submit().
+  void post(std::function<void()> work);
   /// Ends a request soon, on_done saying kCancelled with what there is; nothing where it is over.
   void cancel(uint64_t number);
   /// Takes no more requests; true once all are done, false after so many seconds.
@@ -58,6 +61,8 @@ class Scheduler {
   };
   void run();
   void take_orders();
+  void do_some_work();
+  void check_open(size_t waiting) const;
   void start(uint64_t number, Job job);
   void finish();
   void finish_one(Running job, GenerateResult result);
@@ -70,6 +75,7 @@ class Scheduler {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::pair<uint64_t, Job>> waiting_;
+  std::deque<std::function<void()>> work_;
   std::set<uint64_t> cancelled_;
   SchedulerCounters counters_;
   uint64_t submitted_ = 0;

@@ -1,0 +1,239 @@
+// The server as its clients meet it: real sockets, a small random model.
+#include "serve/api_server.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <set>
+#include <thread>
+
+#include "base/error.h"
+#include "base/json_value.h"
+#include "models/load.h"
+#include "models/tiny_model.h"
+#include "net/http_client.h"
+
+namespace espalier {
+namespace {
+
+constexpr const char* kTemplate =
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}"
+    "{% if tools %}<tool_call>{% endif %}{% if add_generation_prompt %}<assistant>{% endif %}";
+
+class ApiServerThreads : public testing::Test {
+ protected:
+  void start(ApiOptions options = {}, bool chats = true) {
+    if (chats) put_file(tiny_.path() + "/chat_template.jinja", kTemplate);
+    model_ = load_model(tiny_.ctx, one_process_mesh(), tiny_.path(), {});
+    options.http.port = 0;
+    server_ = std::make_unique<ApiServer>(tiny_.ctx, *model_, ModelFacts(tiny_.path(), model_->spec(), "tiny"),
+                                          std::move(options));
+  }
+  HttpClient client(HttpHeaders headers = {}) const { return HttpClient(server_->url(), {.headers = headers}); }
+  Json post(const std::string& path, const std::string& body, int status = 200) const {
+    const HttpResponse response = client().post_json(path, body);
+    EXPECT_EQ(response.status, status) << body.substr(0, 200) << "\n" << response.body;
+    return parse_json(response.body, "the answer");
+  }
+  /// The events of a stream, the last of which must be [DONE].
+  std::vector<Json> stream(const std::string& path, const std::string& body) const {
+    std::vector<Json> events;
+    bool done = false;
+    HttpClient http = client();
+    const HttpResponse response = http.stream_json(path, body, [&](const SseEvent& event) {
+      EXPECT_FALSE(done) << "behind the end: " << event.data;
+      done = event.data == "[DONE]";
+      if (!done) events.push_back(parse_json(event.data, "an event"));
+      return true;
+    });
+    EXPECT_EQ(response.status, 200) << response.body;
+    EXPECT_TRUE(done);
+    return events;
+  }
+
+  TinyModel tiny_;
+  std::unique_ptr<Decoder> model_;
+  std::unique_ptr<ApiServer> server_;
+};
+
+const std::string kAsk = R"({"messages": [{"role": "user", "content": "Hello there"}], "max_tokens": 12, "seed": 5,
+                            "temperature": 1, "ignore_eos": true)";
+
+TEST_F(ApiServerThreads, AChatAnswersWholeAndStreamedAlike) {
+  start();
+  const Json whole = post("/v1/chat/completions", kAsk + "}");
+  EXPECT_EQ(whole["object"], "chat.completion");
+  EXPECT_EQ(whole["model"], "tiny");
+  const Json& choice = whole["choices"][0];
+  EXPECT_EQ(choice["message"]["role"], "assistant");
+  EXPECT_EQ(choice["finish_reason"], "length");
+  EXPECT_EQ(whole["usage"]["completion_tokens"], 12);
+  const auto events =
+      stream("/v1/chat/completions", kAsk + R"(, "stream": true, "stream_options": {"include_usage": true}})");
+  std::string text;
+  for (const Json& event : events) {
+    EXPECT_EQ(event["object"], "chat.completion.chunk");
+    if (!event["choices"].empty()) text += event["choices"][0]["delta"].value("content", "");
+  }
+  EXPECT_EQ(text, choice["message"]["content"].get<std::string>());
+  EXPECT_EQ(events.front()["choices"][0]["delta"]["role"], "assistant");
+  EXPECT_EQ(events.back()["usage"]["completion_tokens"], 12);
+  EXPECT_EQ(events[events.size() - 2]["choices"][0]["finish_reason"], "length");
+}
+
+TEST_F(ApiServerThreads, ChoicesDifferAndASeedRepeatsThem) {
+  start();
+  const std::string body = R"({"prompt": "One", "n": 3, "max_tokens": 8, "seed": 11, "temperature": 1.5,
+                              "ignore_eos": true})";
+  const Json first = post("/v1/completions", body), second = post("/v1/completions", body);
+  ASSERT_EQ(first["choices"].size(), 3u);
+  EXPECT_EQ(first["choices"], second["choices"]);
+  std::set<std::string> texts;
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(first["choices"][i]["index"], i);
+    texts.insert(first["choices"][i]["text"].get<std::string>());
+  }
+  EXPECT_EQ(texts.size(), 3u);
+  EXPECT_EQ(first["usage"]["completion_tokens"], 24);
+  const Json several = post("/v1/completions", R"({"prompt": ["One", [5, 6, 7]], "max_tokens": 3, "echo": false})");
+  EXPECT_EQ(several["choices"].size(), 2u);
+}
+
+TEST_F(ApiServerThreads, LogProbabilitiesBelongToTheTokens) {
+  start();
+  const Json answer = post("/v1/chat/completions", kAsk + R"(, "logprobs": true, "top_logprobs": 3})");
+  const Json& content = answer["choices"][0]["logprobs"]["content"];
+  ASSERT_EQ(content.size(), 12u);
+  for (const Json& token : content) {
+    EXPECT_LE(token["logprob"].get<double>(), 0);
+    ASSERT_EQ(token["top_logprobs"].size(), 3u);
+    EXPECT_GE(token["top_logprobs"][0]["logprob"].get<double>(), token["logprob"].get<double>());
+  }
+  const auto events =
+      stream("/v1/chat/completions", kAsk + R"(, "logprobs": true, "top_logprobs": 3, "stream": true})");
+  size_t streamed = 0;
+  for (const Json& event : events)
+    if (const Json& scores = event["choices"][0]["logprobs"]; scores.is_object()) streamed += scores["content"].size();
+  EXPECT_EQ(streamed, 12u);
+}
+
+TEST_F(ApiServerThreads, WhatIsWrongIsSaidWithItsField) {
+  start({.scheduler = {}, .api_key = "secret"});
+  EXPECT_EQ(client().post_json("/v1/completions", "{}").status, 401);
+  EXPECT_EQ(client().get("/health").status, 200);
+  HttpClient http = client({{"Authorization", "Bearer secret"}});
+  const auto refuse = [&](const char* path, const std::string& body, int status, const char* word) {
+    const HttpResponse response = http.post_json(path, body);
+    EXPECT_EQ(response.status, status) << body.substr(0, 100);
+    EXPECT_NE(response.body.find(word), std::string::npos) << response.body;
+  };
+  refuse("/v1/completions", "{\"prompt\": ", 400, "JSON");
+  refuse("/v1/completions", R"({"prompt": 3})", 400, "prompt");
+  refuse("/v1/completions", R"({"prompt": "x", "max_tokens": -4})", 400, "max_tokens");
+  refuse("/v1/completions", R"({"prompt": "x", "temperature": 1e300})", 400, "temperature");
+  refuse("/v1/completions", R"({"prompt": [700]})", 409, "vocabulary");
+  refuse("/v1/chat/completions", R"({"messages": []})", 400, "messages");
+  refuse("/v1/completions", "{\"prompt\": \"" + std::string(4000, 'x') + "\"}", 400, "context_length_exceeded");
+  refuse("/v1/nothing", "{}", 404, "nothing");
+  refuse("/infill", R"({"input_prefix": "a", "input_suffix": "b"})", 501, "middle");
+  refuse("/v1/chat/completions", kAsk + R"(, "response_format": {"type": "json_object"}})", 501, "response_format");
+  refuse("/v1/completions", R"({"prompt": "x", "suffix": "y"})", 501, "suffix");
+  EXPECT_EQ(http.get("/v1/completions").status, 405);
+  refuse("/v1/completions", R"({"prompt": "x", "max_tokens": 2, "unknown_field": {"deep": [1]}})", 200, "text");
+}
+
+TEST_F(ApiServerThreads, AModelWithoutATemplateDoesNotChat) {
+  start({}, false);
+  const Json refused = post("/v1/chat/completions", kAsk + "}", 400);
+  EXPECT_NE(refused["error"]["message"].get<std::string>().find("/v1/completions"), std::string::npos);
+}
+
+TEST_F(ApiServerThreads, ManyClientsGetTheirAnswers) {
+  start({.scheduler = {.generator = {.max_batch = 4, .remember = 4}}});
+  std::vector<std::string> texts(24);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < texts.size(); ++i)
+    threads.push_back(start_thread([&, i] {
+      const Json answer = post("/v1/completions", fmt::format(R"({{"prompt": "Number {}", "max_tokens": 9, "seed": 1,
+                                                               "ignore_eos": true}})", i % 6));
+      texts[i] = answer["choices"][0]["text"].get<std::string>();
+    }));
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 6; i < texts.size(); ++i) EXPECT_EQ(texts[i], texts[i - 6]) << i;
+  EXPECT_EQ(server_->counters().finished, 24);
+}
+
+TEST_F(ApiServerThreads, AClientThatLeavesFreesItsPlace) {
+  start({.scheduler = {.generator = {.max_batch = 1}}});
+  for (int i = 0; i < 5; ++i) {
+    HttpClient http = client();
+    http.stream_json("/v1/completions", R"({"prompt": "x", "max_tokens": 100, "stream": true, "ignore_eos": true})",
+                     [](const SseEvent&) { return false; });
+  }
+  const Json next = post("/v1/completions", R"({"prompt": "y", "max_tokens": 3, "ignore_eos": true})");
+  EXPECT_EQ(next["usage"]["completion_tokens"], 3);
+  EXPECT_EQ(server_->counters().running, 0);
+}
+
+TEST_F(ApiServerThreads, StopsEndTheTextAndAreNoPartOfIt) {
+  start();
+  const std::string prompt = R"({"prompt": "Once", "max_tokens": 30, "seed": 4, "temperature": 1, "ignore_eos": true)";
+  const std::string text = post("/v1/completions", prompt + "}")["choices"][0]["text"].get<std::string>();
+  ASSERT_GT(text.size(), 12u);
+  std::string stop;
+  for (size_t at = 4; at + 3 < text.size() && stop.empty(); ++at)  // three letters of ASCII
+    if (const std::string three = text.substr(at, 3);
+        std::ranges::all_of(three, [](char c) { return c > 34 && c < 127; }))
+      stop = three;
+  ASSERT_FALSE(stop.empty()) << text;
+  const Json cut = post("/v1/completions", prompt + ", \"stop\": [" + Json(stop).dump() + "]}");
+  EXPECT_EQ(cut["choices"][0]["text"].get<std::string>(), text.substr(0, text.find(stop)));
+  EXPECT_EQ(cut["choices"][0]["finish_reason"], "stop");
+}
+
+TEST_F(ApiServerThreads, TokensModelsMetricsAndThePage) {
+  start({.cors = "*"});
+  const Json ids = post("/tokenize", R"({"content": "Hello there"})")["tokens"];
+  EXPECT_EQ(post("/detokenize", Json{{"tokens", ids}}.dump())["content"], "Hello there");
+  const HttpResponse models = client().get("/v1/models");
+  EXPECT_EQ(parse_json(models.body, "models")["data"][0]["id"], "tiny");
+  EXPECT_EQ(*models.headers.find("Access-Control-Allow-Origin"), "*");
+  post("/v1/completions", R"({"prompt": "x", "max_tokens": 3, "ignore_eos": true})");
+  const HttpResponse answer = client().post_json("/v1/completions", R"({"prompt": "x", "max_tokens": 0})");
+  EXPECT_EQ(*answer.headers.find("Access-Control-Allow-Origin"), "*");
+  EXPECT_NE(client().get("/metrics").body.find("espalier_generated_tokens_total 3\n"), std::string::npos);
+  const HttpResponse page = client().get("/");
+  EXPECT_EQ(page.status, 200);
+  EXPECT_NE(page.body.find("chat.js"), std::string::npos);
+  EXPECT_EQ(client().get("/chat.js").status, 200);
+  EXPECT_EQ(client().get("/../api_server.cc").status, 404);
+}
+
+TEST_F(ApiServerThreads, EmbeddingsAreVectorsOfLengthOne) {
+  start();
+  const Json one = post("/v1/embeddings", R"({"input": "Hello there"})");
+  const Json two = post("/v1/embeddings", R"({"input": ["Goodbye", "Hello there"]})");
+  ASSERT_EQ(two["data"].size(), 2u);
+  EXPECT_EQ(one["data"][0]["embedding"], two["data"][1]["embedding"]);
+  EXPECT_NE(two["data"][0]["embedding"], two["data"][1]["embedding"]);
+  double squares = 0;
+  for (const Json& x : one["data"][0]["embedding"]) squares += x.get<double>() * x.get<double>();
+  EXPECT_NEAR(squares, 1, 1e-5);
+  EXPECT_EQ(one["data"][0]["embedding"].size(), 32u);
+  post("/v1/embeddings", R"({"input": "x", "dimensions": 7})", 400);
+  post("/v1/embeddings", R"({"input": [[1, 2], [900]]})", 409);
+}
+
+TEST_F(ApiServerThreads, DrainingAnswersWhatRunsAndTakesNoMore) {
+  start();
+  auto answer = std::async(std::launch::async, [&] {
+    return post("/v1/completions", R"({"prompt": "x", "max_tokens": 60, "ignore_eos": true})");
+  });
+  while (server_->counters().running == 0 && server_->counters().finished == 0) std::this_thread::yield();
+  EXPECT_TRUE(server_->drain(60));
+  EXPECT_EQ(answer.get()["usage"]["completion_tokens"], 60);
+  EXPECT_THROW(client().get("/health"), Error);
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,77 @@
+#include "serve/generation.h"
+
+#include <cmath>
+#include <random>
+
+#include "serve/api_error.h"
+
+namespace espalier {
+namespace {
+
+template <class T>
+void take(const std::optional<T>& given, T& setting) {
+  if (given) setting = *given;
+}
+
+std::vector<std::string> bias_settings(const std::vector<std::pair<int32_t, double>>& biases) {
+  std::vector<std::string> settings;
+  for (const auto& [id, bias] : biases)
+    settings.push_back(std::isinf(bias) ? fmt::format("{}=-inf", id) : fmt::format("{}={}", id, bias));
+  return settings;
+}
+
+SamplerConfig sampler_of(const SamplingRequest& asked, SamplerConfig s, const ArchSpec& spec) {
+  take(asked.temperature, s.temperature);
+  take(asked.dynatemp_range, s.dynatemp_range);
+  take(asked.dynatemp_exponent, s.dynatemp_exponent);
+  take(asked.top_n_sigma, s.top_n_sigma);
+  take(asked.top_k, s.top_k);
+  take(asked.typical_p, s.typical_p);
+  take(asked.top_p, s.top_p);
+  take(asked.min_p, s.min_p);
+  take(asked.xtc_probability, s.xtc_probability);
+  take(asked.xtc_threshold, s.xtc_threshold);
+  take(asked.mirostat, s.mirostat);
+  take(asked.mirostat_tau, s.mirostat_tau);
+  take(asked.mirostat_eta, s.mirostat_eta);
+  take(asked.repeat_penalty, s.repetition_penalty);
+  take(asked.frequency_penalty, s.frequency_penalty);
+  take(asked.presence_penalty, s.presence_penalty);
+  take(asked.dry_multiplier, s.dry_multiplier);
+  take(asked.dry_base, s.dry_base);
+  take(asked.dry_allowed_length, s.dry_allowed_length);
+  take(asked.dry_sequence_breakers, s.dry_sequence_breakers);
+  // A window of -1 is the whole context; OpenAI's two penalties count the whole answer, so they come with one.
+  if (asked.repeat_last_n) s.repetition_window = *asked.repeat_last_n < 0 ? spec.positions : *asked.repeat_last_n;
+  if (asked.dry_penalty_last_n) s.dry_range = *asked.dry_penalty_last_n < 0 ? 0 : *asked.dry_penalty_last_n;
+  if (!asked.logit_bias.empty()) s.logit_bias = bias_settings(asked.logit_bias);
+  s.seed = asked.seed ? *asked.seed : int64_t(std::random_device()() & 0x7FFFFFFF);
+  return s;
+}
+
+}  // namespace
+
+std::vector<GenerateRequest> requests_for(const GenerationRequest& asked, std::vector<int32_t> prompt,
+                                          const ModelFacts& model, const SamplerConfig& defaults) {
+  const int64_t context = model.spec.positions, room = context - int64_t(prompt.size());
+  if (room < 1)
+    throw ApiError(400, fmt::format("the prompt has {} tokens and the model's context is {}, which leaves no room for "
+                                    "an answer; shorten the prompt", prompt.size(), context),
+                   "", "context_length_exceeded");
+  if (asked.constraint.kind != OutputConstraint::Kind::kNone)
+    throw ApiError(501, "answers are not held to a grammar yet; leave out response_format, grammar and json_schema",
+                   "response_format");
+  GenerateRequest request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = std::min(room, asked.max_tokens.value_or(room));
+  request.sampler = sampler_of(asked.sampling, defaults, model.spec);
+  request.stop = asked.stop;
+  request.stop_ids = model.turn_ends;
+  request.ignore_eos = asked.ignore_eos;
+  if (asked.ignore_eos) request.stop_ids.clear();
+  std::vector<GenerateRequest> requests(size_t(asked.n), request);
+  for (size_t i = 0; i < requests.size(); ++i) requests[i].id = i;
+  return requests;
+}
+
+}  // namespace espalier

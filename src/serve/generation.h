@@ -1,0 +1,18 @@
+// From what a request asks to what the generator is given.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "engine/generator.h"
+#include "serve/openai_request.h"
+#include "serve/served_model.h"
+
+namespace espalier {
+
+/// One request of the generator for each choice. What the request leaves out is as `defaults` say; a request without a
+/// seed gets one of chance. Throws ApiError 400 with code "context_length_exceeded" and the numbers where the prompt
+/// leaves no room in the context, 501 for an answer that is to have a form.
+std::vector<GenerateRequest> requests_for(const GenerationRequest& asked, std::vector<int32_t> prompt,
+                                          const ModelFacts& model, const SamplerConfig& defaults);
+
+}  // namespace espalier
