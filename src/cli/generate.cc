@@ -26,7 +26,7 @@ struct Options {
   DraftConfig draft;
   SamplerConfig sampler;
   std::vector<std::string> stop;
-  bool ignore_eos = false, echo = false, json = false;
+  bool ignore_eos = false, slide = false, echo = false, json = false;
   void visit(Fields& f) {
     f.field("model", model, "Hugging Face folder, .gguf, run folder, or the id of a model in the cache");
     f.field("prompt", prompt, "text to continue; without it, standard input where that is no terminal");
@@ -36,6 +36,7 @@ struct Options {
     sampler.visit(f);
     f.field("stop", stop, "end where this text appears; may be given several times");
     f.field("ignore_eos", ignore_eos, "go on when the model says that the text is over");
+    f.field("slide", slide, "at the end of the context go on without the older half of the text; otherwise end");
     f.field("echo", echo, "print the prompt before the continuation");
     memory.visit(f);
     draft.visit(f);
@@ -79,7 +80,8 @@ std::vector<GenerateRequest> requests_of(const Options& options, const std::vect
   std::vector<GenerateRequest> requests;
   for (int64_t i = 0; i < options.samples; ++i)
     requests.push_back({.prompt = prompt, .max_tokens = options.max_tokens, .sampler = options.sampler,
-                        .id = uint64_t(i), .stop = options.stop, .ignore_eos = options.ignore_eos});
+                        .id = uint64_t(i), .stop = options.stop, .ignore_eos = options.ignore_eos,
+                        .slide = options.slide});
   return requests;
 }
 

@@ -19,6 +19,7 @@ struct Options {
   std::string model, alias, host = "127.0.0.1", api_key, cors;
   int64_t port = 8080, parallel = 8, queue = 256, prefill_rows = 128, remember = 8;
   double drain_s = 30;
+  bool slide = false;
   ModelMemory memory;
   DraftConfig draft;
   SamplerConfig sampler;
@@ -34,6 +35,8 @@ struct Options {
     f.field("prefill_rows", prefill_rows, "prompt tokens read between two tokens of the answers that run", 1, 4096);
     f.field("remember", remember, "finished requests whose prompts need not be read again", 0, 256);
     f.field("drain_s", drain_s, "seconds that running answers get after Ctrl-C or SIGTERM", 0, 86400);
+    f.field("slide", slide,
+            "answers that reach the end of the context go on without the older half of the text; otherwise they end");
     memory.visit(f);
     draft.visit(f);
     sampler.visit(f);
@@ -49,7 +52,7 @@ ApiOptions api_options(const Options& options, const DraftSetup& draft) {
                              .remember = options.remember,
                              .speculation = draft.options()};
   api.scheduler.max_waiting = options.queue;
-  api.sampler = options.sampler;
+  api.defaults = {.sampler = options.sampler, .slide = options.slide};
   api.api_key = options.api_key;
   api.cors = options.cors;
   return api;

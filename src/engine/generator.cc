@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -28,6 +29,7 @@ struct Generator::Sequence {
   std::optional<TextStream> stream;
   std::vector<int32_t> tokens;  // prompt, then what was drawn
   GenerateResult result;
+  bool slid = false;  // tokens were dropped in front of those that are in the cache
   double started = -1, first_token = 0;
   bool finished = false;
 };
@@ -215,10 +217,10 @@ void Generator::plan(Plan& pass) {
   }
   std::vector<Sequence*> readers;
   for (const auto& s : live_) {
-    if (s->result.ids.empty())
+    if (s->result.ids.empty() || s->unread() > 1)
       readers.push_back(s.get());
     else
-      pass.add(*s, s->unread());
+      pass.add(*s, 1);
   }
   plan_prompts(pass, std::move(readers));
 }
@@ -270,7 +272,15 @@ void Generator::draw(const Plan& pass) {
     Sequence& s = *pass.picks[size_t(i)].sequence;
     ids[size_t(i)] = s.sampler.sample(logits_of(i), s.tokens, s.result.ids.size());
   });
-  for (size_t i = 0; i < ids.size(); ++i) accept(*pass.picks[i].sequence, ids[i]);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    accept(*pass.picks[i].sequence, ids[i]);
+    forget_what_slid(*pass.picks[i].sequence);
+  }
+}
+
+// Positions changed, and with them every key: all is read anew.
+void Generator::forget_what_slid(Sequence& s) {
+  if (std::exchange(s.slid, false)) s.cache.truncate(0);
 }
 
 // Draws along the tree. What was drawn becomes a line in the cache.
@@ -286,11 +296,12 @@ void Generator::walk(const Plan& pass) {
     int32_t next = at + 1;
     const auto is_next = [&](size_t i) { return pass.draft.parents[i] == at && pass.draft.tokens[i] == id; };
     while (next < pass.draft.size() && !is_next(size_t(next))) ++next;
-    if (next == pass.draft.size() || s.finished) break;
+    if (next == pass.draft.size() || s.finished || s.slid) break;
     rows.push_back(int32_t(begin) + next + 1);
     at = next;
   }
   s.cache.gather(begin, rows);
+  forget_what_slid(s);
   s.result.guessed += pass.draft.size();
   s.result.accepted += int64_t(rows.size()) - 1;
   speculation_.note(pass.seconds, pass.draft.size(), int64_t(rows.size()) - 1);
@@ -314,7 +325,15 @@ void Generator::accept(Sequence& s, int32_t id) {
   s.result.text += text;
   if (s.stream && s.stream->stopped()) reason = FinishReason::kStop;
   if (s.request.on_token && !s.request.on_token(id, text)) reason = FinishReason::kCancelled;
-  if (reason) finish(s, *reason);
+  if (reason) return finish(s, *reason);
+  if (int64_t(s.tokens.size()) >= model_.spec().positions) slide(s);
+}
+
+void Generator::slide(Sequence& s) {
+  const int64_t size = int64_t(s.tokens.size()), keep = std::min(s.request.keep, size / 2);
+  const auto begin = s.tokens.begin() + keep;
+  s.tokens.erase(begin, begin + std::max<int64_t>(1, (size - keep) / 2));
+  s.slid = true;
 }
 
 std::optional<FinishReason> Generator::ending(const Sequence& s, int32_t id) const {
@@ -323,7 +342,7 @@ std::optional<FinishReason> Generator::ending(const Sequence& s, int32_t id) con
   const bool eos = model_.spec().ends_text(id) || (tokenizer_ && id == tokenizer_->eos());
   if (eos && !s.request.ignore_eos) return FinishReason::kEos;
   if (int64_t(s.result.ids.size()) >= s.request.max_tokens) return FinishReason::kLength;
-  if (int64_t(s.tokens.size()) >= model_.spec().positions) return FinishReason::kContext;
+  if (int64_t(s.tokens.size()) >= model_.spec().positions && !s.request.slide) return FinishReason::kContext;
   return std::nullopt;
 }
 

@@ -31,7 +31,7 @@ enum class FinishReason {
   kStop,       ///< a stop string or a stop id
   kEos,        ///< one of the ids that end the model's texts
   kLength,     ///< max_tokens
-  kContext,    ///< prompt and text fill the model's context
+  kContext,    ///< prompt and text fill the model's context, and the request does not slide
   kCancelled,  ///< the callback returned false
 };
 /// "stop", "eos", "length", "context", "cancelled"
@@ -45,6 +45,10 @@ struct GenerateRequest {
   std::vector<std::string> stop;  ///< end the text where one appears, and are not part of it; need a tokenizer
   std::vector<int32_t> stop_ids;
   bool ignore_eos = false;
+  /// At the end of the context the older half of the text is dropped, but for its first `keep` tokens, and what is left
+  /// is read anew at its new positions. Otherwise the text ends there, kContext.
+  bool slide = false;
+  int64_t keep = 0;
   /// Called for each token with the text it sets free (often none: see TextStream), and with id -1 for text that was
   /// held back until the end. False cancels. May be empty.
   std::function<bool(int32_t id, std::string_view text)> on_token;
@@ -117,6 +121,8 @@ class Generator {
   void walk(const Plan& plan);
   std::span<const float> logits_of(int64_t row) const;
   void accept(Sequence& sequence, int32_t id);
+  void slide(Sequence& sequence);
+  void forget_what_slid(Sequence& sequence);
   std::optional<FinishReason> ending(const Sequence& sequence, int32_t id) const;
   void finish(Sequence& sequence, FinishReason reason);
 

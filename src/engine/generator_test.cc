@@ -380,5 +380,36 @@ TEST(Generator, RefusesWhatItCannotServe) {
   EXPECT_FALSE(generator.step()) << "nothing refused was queued";
 }
 
+// What is written behind a slide is what a fresh request writes behind the text that was kept.
+TEST(Sliding, GoesOnAsFromTheTextThatIsKept) {
+  GoldenModel golden("llama2", choose_isa());
+  const int64_t positions = golden.model->spec().positions;
+  for (const int64_t keep : {int64_t{0}, int64_t{3}}) {
+    GenerateRequest request;
+    request.prompt = {4, 8, 15, 16, 23};
+    request.max_tokens = 3 * positions;
+    request.sampler = greedy();
+    request.ignore_eos = true;
+    request.slide = true;
+    request.keep = keep;
+    Generator generator(golden.ctx, *golden.model, nullptr, {.prefill_rows = 7});
+    const GenerateResult all = generator.generate(request);
+    EXPECT_EQ(all.finish_reason, FinishReason::kLength);
+    ASSERT_EQ(int64_t(all.ids.size()), request.max_tokens);
+    // The text up to the first slide, and what that leaves of it.
+    std::vector<int32_t> text = request.prompt;
+    const size_t first = size_t(positions) - text.size();
+    text.insert(text.end(), all.ids.begin(), all.ids.begin() + long(first));
+    text.erase(text.begin() + keep, text.begin() + keep + (positions - keep) / 2);
+    GenerateRequest rest;
+    rest.prompt = text;
+    rest.max_tokens = positions - int64_t(text.size());
+    rest.sampler = greedy();
+    rest.ignore_eos = true;
+    const GenerateResult fresh = Generator(golden.ctx, *golden.model, nullptr).generate(rest);
+    EXPECT_TRUE(std::equal(fresh.ids.begin(), fresh.ids.end(), all.ids.begin() + long(first))) << "keep " << keep;
+  }
+}
+
 }  // namespace
 }  // namespace espalier

@@ -27,6 +27,8 @@ GenerateRequest request_of(uint64_t number, const ArchSpec& spec) {
   r.sampler = {.temperature = number % 3 == 0 ? 0.0 : 1.2, .top_p = 0.9,
                .repetition_penalty = number % 2 ? 1.2 : 1.0, .seed = int64_t(number)};
   r.ignore_eos = number % 4 != 0;
+  r.slide = number % 7 == 0;
+  if (r.slide) r.max_tokens = 50;
   if (number % 5 == 0) r.stop_ids = {int32_t(rng.below(200, uint64_t(spec.vocab)))};
   return r;
 }

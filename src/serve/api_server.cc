@@ -7,7 +7,6 @@
 #include "engine/text_embedding.h"
 #include "serve/answer.h"
 #include "serve/api_error.h"
-#include "serve/generation.h"
 #include "serve/web_files.h"
 
 namespace espalier {
@@ -139,7 +138,7 @@ void ApiServer::chat(const HttpRequest& request, HttpReply& reply) {
   options.chat = true;
   options.tools = asked.tools ? facts_.tools : std::nullopt;
   options.thinking = opens_thinking(prompt);
-  auto requests = requests_for(asked.generation, facts_.tokenizer.encode(prompt), facts_, options_.sampler);
+  auto requests = requests_for(asked.generation, facts_.tokenizer.encode(prompt), facts_, options_.defaults);
   std::make_shared<Answer>(reply, writer("chatcmpl-"), options, facts_.tokenizer, requests.size())
       ->begin(scheduler_, std::move(requests));
 }
@@ -155,7 +154,7 @@ void ApiServer::completion(const HttpRequest& request, HttpReply& reply) {
     if (asked.echo && asked.prompts.size() == 1)
       echo = text ? *text : facts_.tokenizer.decode(std::get<std::vector<int32_t>>(prompt));
     auto ids = text ? encode_prompt(facts_.tokenizer, *text) : std::get<std::vector<int32_t>>(prompt);
-    for (GenerateRequest& one : requests_for(asked.generation, std::move(ids), facts_, options_.sampler)) {
+    for (GenerateRequest& one : requests_for(asked.generation, std::move(ids), facts_, options_.defaults)) {
       one.id = all.size();
       one.stop_ids.clear();  // turns are a matter of conversations
       all.push_back(std::move(one));
@@ -184,7 +183,7 @@ void ApiServer::infill(const HttpRequest& request, HttpReply& reply) {
   append(encode(asked.suffix));
   ids.push_back(facts_.middle->middle);
   append(encode(asked.prompt));
-  auto requests = requests_for(asked.generation, std::move(ids), facts_, options_.sampler);
+  auto requests = requests_for(asked.generation, std::move(ids), facts_, options_.defaults);
   std::make_shared<Answer>(reply, writer("cmpl-"), answer_options(asked.generation), facts_.tokenizer, requests.size())
       ->begin(scheduler_, std::move(requests));
 }

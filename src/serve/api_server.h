@@ -7,6 +7,7 @@
 
 #include "net/http_server.h"
 #include "serve/answer.h"
+#include "serve/generation.h"
 #include "serve/metrics.h"
 #include "serve/openai_request.h"
 #include "serve/scheduler.h"
@@ -17,7 +18,7 @@ namespace espalier {
 struct ApiOptions {
   HttpServerOptions http;
   SchedulerOptions scheduler;
-  SamplerConfig sampler;       ///< what requests leave out
+  GenerationDefaults defaults;  ///< what requests leave out
   std::string api_key;         ///< empty: none is asked for
   std::string cors = "";       ///< Access-Control-Allow-Origin; empty: pages of other origins may not ask
 };

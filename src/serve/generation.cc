@@ -52,7 +52,7 @@ SamplerConfig sampler_of(const SamplingRequest& asked, SamplerConfig s, const Ar
 }  // namespace
 
 std::vector<GenerateRequest> requests_for(const GenerationRequest& asked, std::vector<int32_t> prompt,
-                                          const ModelFacts& model, const SamplerConfig& defaults) {
+                                          const ModelFacts& model, const GenerationDefaults& defaults) {
   const int64_t context = model.spec.positions, room = context - int64_t(prompt.size());
   if (room < 1)
     throw ApiError(400, fmt::format("the prompt has {} tokens and the model's context is {}, which leaves no room for "
@@ -63,8 +63,10 @@ std::vector<GenerateRequest> requests_for(const GenerationRequest& asked, std::v
                    "response_format");
   GenerateRequest request;
   request.prompt = std::move(prompt);
-  request.max_tokens = std::min(room, asked.max_tokens.value_or(room));
-  request.sampler = sampler_of(asked.sampling, defaults, model.spec);
+  request.max_tokens = asked.max_tokens.value_or(room);
+  if (!defaults.slide) request.max_tokens = std::min(room, request.max_tokens);
+  request.slide = defaults.slide;
+  request.sampler = sampler_of(asked.sampling, defaults.sampler, model.spec);
   request.stop = asked.stop;
   request.stop_ids = model.turn_ends;
   request.ignore_eos = asked.ignore_eos;

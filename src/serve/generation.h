@@ -9,10 +9,16 @@
 
 namespace espalier {
 
+/// What requests leave out.
+struct GenerationDefaults {
+  SamplerConfig sampler;
+  bool slide = false;  ///< at the end of the context (engine/generator.h)
+};
+
 /// One request of the generator for each choice. What the request leaves out is as `defaults` say; a request without a
 /// seed gets one of chance. Throws ApiError 400 with code "context_length_exceeded" and the numbers where the prompt
 /// leaves no room in the context, 501 for an answer that is to have a form.
 std::vector<GenerateRequest> requests_for(const GenerationRequest& asked, std::vector<int32_t> prompt,
-                                          const ModelFacts& model, const SamplerConfig& defaults);
+                                          const ModelFacts& model, const GenerationDefaults& defaults);
 
 }  // namespace espalier
