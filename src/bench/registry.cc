@@ -15,7 +15,7 @@ extern const Bench kPrepareBench;
 extern const Bench kBpeBench;
 extern const Bench kCheckpointBench;
 extern const Bench kTokenizerBench;
-extern const Bench kDecodeBench, kPrefillBench, kVerifyBench, kSpecBench;
+extern const Bench kDecodeBench, kPrefillBench, kVerifyBench, kSpecBench, kServeBench, kTtftBench;
 
 namespace {
 
@@ -23,7 +23,7 @@ namespace {
 constexpr const Bench* kBenches[] = {&kTrainBench, &kTrainSmallBench, &kPrepareBench,
                                      &kBpeBench,   &kTokenizerBench,  &kCheckpointBench,
                                      &kDecodeBench, &kPrefillBench,   &kVerifyBench,
-                                     &kSpecBench};
+                                     &kSpecBench,    &kServeBench,      &kTtftBench};
 
 }  // namespace
 

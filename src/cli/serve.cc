@@ -17,7 +17,7 @@ namespace {
 
 struct Options {
   std::string model, alias, host = "127.0.0.1", api_key, cors;
-  int64_t port = 8080, parallel = 8, queue = 256, prefill_rows = 128, remember = 8;
+  int64_t port = 8080, parallel = 8, queue = 256, prefill_rows = 32, remember = 8;
   double drain_s = 30;
   bool slide = false;
   ModelMemory memory;
@@ -32,7 +32,7 @@ struct Options {
     f.field("cors", cors, "origin whose pages may ask, or *; empty: only pages of this server");
     f.field("parallel", parallel, "requests answered side by side", 1, 256);
     f.field("queue", queue, "requests that may wait beyond those; more get status 429", 0, 1 << 20);
-    f.field("prefill_rows", prefill_rows, "prompt tokens read between two tokens of the answers that run", 1, 4096);
+    f.field("prefill_rows", prefill_rows, "prompt tokens of a pass: fewer answer newcomers sooner, more read long prompts a little faster", 1, 4096);
     f.field("remember", remember, "finished requests whose prompts need not be read again", 0, 256);
     f.field("drain_s", drain_s, "seconds that running answers get after Ctrl-C or SIGTERM", 0, 86400);
     f.field("slide", slide,
