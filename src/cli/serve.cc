@@ -32,7 +32,8 @@ struct Options {
     f.field("cors", cors, "origin whose pages may ask, or *; empty: only pages of this server");
     f.field("parallel", parallel, "requests answered side by side", 1, 256);
     f.field("queue", queue, "requests that may wait beyond those; more get status 429", 0, 1 << 20);
-    f.field("prefill_rows", prefill_rows, "prompt tokens of a pass: fewer answer newcomers sooner, more read long prompts a little faster", 1, 4096);
+    f.field("prefill_rows", prefill_rows,
+            "prompt tokens a pass: few answer newcomers soon, many read long prompts a little faster", 1, 4096);
     f.field("remember", remember, "finished requests whose prompts need not be read again", 0, 256);
     f.field("drain_s", drain_s, "seconds that running answers get after Ctrl-C or SIGTERM", 0, 86400);
     f.field("slide", slide,
