@@ -79,7 +79,7 @@ def main():
     numbers[2, :32] *= np.float32(1e3)
     numbers[3, :32] = np.arange(-16, 16) * np.float32(127 / 32)  # ties
     writer.add_tensor("numbers", numbers)
-    for name in ("F16", "BF16", "Q8_0"):
+    for name in ("F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"):
         kind = GGMLQuantizationType[name]
         writer.add_tensor(f"numbers.{name}", quantize(numbers, kind), raw_dtype=kind)
     writer.write_header_to_file()

@@ -1,6 +1,5 @@
 #include "formats/gguf_blocks.h"
 
-#include <cmath>
 #include <cstring>
 
 #include "base/check.h"
@@ -180,27 +179,6 @@ const Unpacker* find_unpacker(GgmlType type) {
   return nullptr;
 }
 
-template <class T>
-void narrow(const float* numbers, int64_t elements, std::byte* out) {
-  for (int64_t i = 0; i < elements; ++i) {
-    const T value(numbers[i]);
-    std::memcpy(out + i * int64_t(sizeof value), &value, sizeof value);
-  }
-}
-
-void pack_q8_0(const float* numbers, int64_t elements, std::byte* out) {
-  for (int64_t block = 0; block < elements / 32; ++block) {
-    const float* x = numbers + block * 32;
-    float largest = 0;
-    for (int i = 0; i < 32; ++i) largest = std::max(largest, std::abs(x[i]));
-    const float d = largest / 127, inverse = d > 0 ? 1 / d : 0;
-    const f16 half(d);
-    Q8_0 b{{{uint8_t(half.bits), uint8_t(half.bits >> 8)}}, {}};
-    for (int i = 0; i < 32; ++i) b.qs[i] = int8_t(std::round(x[i] * inverse));
-    std::memcpy(out + block * int64_t(sizeof b), &b, sizeof b);
-  }
-}
-
 }  // namespace
 
 bool can_dequantise(GgmlType type) { return find_unpacker(type) != nullptr; }
@@ -217,19 +195,6 @@ void dequantise(GgmlType type, const std::byte* blocks, int64_t elements, float*
   ESP_CHECK(elements % info.elements == 0 && unpacker->block_bytes == size_t(info.bytes), "{} elements of {}, {} bytes",
             elements, info.name, unpacker->block_bytes);
   unpacker->run(blocks, elements, out);
-}
-
-bool can_quantise(GgmlType type) {
-  return type == GgmlType::kF32 || type == GgmlType::kF16 || type == GgmlType::kBF16 || type == GgmlType::kQ8_0;
-}
-
-void quantise(GgmlType type, const float* numbers, int64_t elements, std::byte* out) {
-  ESP_CHECK(can_quantise(type) && elements % ggml_type_info(type).elements == 0, "{} elements into {}", elements,
-            ggml_type_name(type));
-  if (type == GgmlType::kF32) return void(std::memcpy(out, numbers, size_t(elements) * sizeof(float)));
-  if (type == GgmlType::kF16) return narrow<f16>(numbers, elements, out);
-  if (type == GgmlType::kBF16) return narrow<bf16>(numbers, elements, out);
-  pack_q8_0(numbers, elements, out);
 }
 
 }  // namespace espalier

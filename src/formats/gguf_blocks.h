@@ -1,5 +1,6 @@
-// The blocks of GGUF tensors, to and from f32. Scalar code that says what the formats mean (ggml-quants.c and
-// gguf/quants.py of ggml are the sources); products on the blocks themselves are for kernels/.
+// The blocks of GGUF tensors and the numbers that they stand for. Scalar code that says what the formats mean
+// (ggml-quants.c and gguf/quants.py of ggml are the sources); the other way is formats/gguf_quantise.h, products on the
+// blocks themselves are for kernels/.
 //
 // d, m, dmin are f16; q are small integers, packed as said; "lo, hi" are the lower and upper four bits of a byte.
 //   F32, F16, BF16  the number
@@ -31,12 +32,5 @@ bool can_dequantise(GgmlType type);
 /// `elements` numbers, whole blocks, from the blocks' bytes. Error kUnsupported naming the type where it is none of
 /// those above; `what` names tensor and file.
 void dequantise(GgmlType type, const std::byte* blocks, int64_t elements, float* out, const std::string& what);
-
-/// True for F32, F16, BF16, Q8_0.
-bool can_quantise(GgmlType type);
-
-/// The inverse, into F32, F16, BF16 (nearest) or Q8_0 (d = max |x| / 127 of a block, q = round(x / d), ties away from
-/// zero). `elements` is whole blocks; the caller has asked can_quantise().
-void quantise(GgmlType type, const float* numbers, int64_t elements, std::byte* out);
 
 }  // namespace espalier

@@ -56,37 +56,11 @@ TEST(GgufBlocks, ReadsAnyRangeOfBlocks) {
   }
 }
 
-TEST(GgufBlocks, QuantisesAsGgmlDoes) {
-  const std::vector<float> numbers = numbers_of("numbers");
-  for (const GgmlType type : {GgmlType::kF16, GgmlType::kBF16, GgmlType::kQ8_0}) {
-    const std::string name = fmt::format("numbers.{}", ggml_type_name(type));
-    const std::span<const std::byte> theirs = golden().data(*golden().find(name));
-    std::vector<std::byte> ours(theirs.size());
-    quantise(type, numbers.data(), int64_t(numbers.size()), ours.data());
-    for (size_t i = 0; i < ours.size(); ++i) ASSERT_EQ(ours[i], theirs[i]) << name << " byte " << i;
-  }
-}
-
-// |x - d q| <= d_exact / 2 for d_exact = max / 127, plus what rounding d to f16 (2^-11 of it) adds for q up to 127.
-TEST(GgufBlocks, Q8IsWithinHalfAStep) {
-  std::vector<float> numbers(320);
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::sin(float(i * i)) * float(1 + i / 32);
-  std::vector<std::byte> blocks(10 * 34);
-  quantise(GgmlType::kQ8_0, numbers.data(), 320, blocks.data());
-  std::vector<float> back(320);
-  dequantise(GgmlType::kQ8_0, blocks.data(), 320, back.data(), "test");
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    const float step = float(1 + i / 32) / 127;
-    EXPECT_NEAR(back[i], numbers[i], step * (0.5f + 127 * 0x1p-11f)) << i;
-  }
-}
-
 TEST(GgufBlocks, RefusesOtherTypesByName) {
   const auto type = GgmlType(16);
   float out[256];
   const std::byte blocks[66] = {};
   EXPECT_FALSE(can_dequantise(type));
-  EXPECT_FALSE(can_quantise(GgmlType::kQ4_K));
   expect_error(Code::kUnsupported, "IQ2_XXS are not read", [&] { dequantise(type, blocks, 256, out, "w of x.gguf"); });
 }
 

@@ -16,6 +16,10 @@ struct Half {
     return float(half);
   }
 };
+inline Half half_of(float x) {
+  const f16 half(x);
+  return {{uint8_t(half.bits), uint8_t(half.bits >> 8)}};
+}
 struct Q8_0 { Half d; int8_t qs[32]; };
 struct Q4_0 { Half d; uint8_t qs[16]; };
 struct Q4_1 { Half d, m; uint8_t qs[16]; };

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "formats/gguf_blocks.h"
+#include "formats/gguf_quantise.h"
 
 namespace espalier {
 namespace {

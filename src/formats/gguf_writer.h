@@ -34,7 +34,7 @@ class GgufWriter {
   GgufWriter(GgufWriter&&) = delete;
 
   /// The next numbers of tensor `name`, which is the next of the plan or the one begun; whole blocks, quantised here
-  /// (formats/gguf_blocks.h). A tensor may come in pieces.
+  /// (formats/gguf_quantise.h). A tensor may come in pieces.
   void write(std::string_view name, const float* numbers, int64_t count);
   /// The same from blocks as they are.
   void write_blocks(std::string_view name, const void* data, uint64_t bytes);
