@@ -3,11 +3,13 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/human.h"
 #include "cli/open_model.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "formats/hf_folder.h"
 #include "models/companions.h"
+#include "models/gguf_recipe.h"
 #include "models/load.h"
 #include "models/resize.h"
 #include "models/save.h"
@@ -27,10 +29,21 @@ struct Options {
   double max_shard_mb = 5000;
   std::vector<std::string> new_tokens;
   int64_t vocab_multiple = 1;
+  std::string head_dtype = "as-dtype";
+  bool requantize = false;
   void visit(Fields& f) {
     f.field("from", from, "Hugging Face folder, .gguf, run folder, or the id of a model in the cache");
     f.field("to", to, "Hugging Face folder to write, or a file whose name ends in .gguf");
-    f.choice("dtype", dtype, {"f32", "bf16", "f16", "q8_0"}, "of the weights written; q8_0 for .gguf only");
+    f.choice("dtype", dtype,
+             {"f32", "bf16", "f16", "q8_0", "q6_k", "q5_k_m", "q5_k", "q5_1", "q5_0", "q4_k_m", "q4_k", "q4_1", "q4_0",
+              "iq4_nl", "q3_k_m", "q3_k", "q2_k"},
+             "of the weights written; those with a q for .gguf only. In a mix, _m, some matrices get more bits");
+    f.choice("head_dtype", head_dtype,
+             {"as-dtype", "f32", "bf16", "f16", "q8_0", "q6_k", "q5_k", "q5_1", "q5_0", "q4_k", "q4_1", "q4_0",
+              "iq4_nl", "q3_k", "q2_k"},
+             "of the output head and the token embedding of a .gguf; as-dtype: what --dtype says");
+    f.field("requantize", requantize, "round weights that are quantised already to fewer bits; worse than from the "
+            "original weights");
     f.field("max_shard_mb", max_shard_mb, "largest file of weights of a folder, in MB", 0, 1e9);
     f.field("new_tokens", new_tokens, "special tokens that the model gets; their rows begin as the mean row");
     f.field("vocab_multiple", vocab_multiple, "round the rows of the vocabulary up to a multiple of this", 1, 1 << 20);
@@ -60,10 +73,26 @@ std::unique_ptr<Decoder> load_grown(Terminal& terminal, const std::string& from,
   return model;
 }
 
-GgmlType gguf_type(const std::string& dtype) {
-  if (dtype == "q8_0") return GgmlType::kQ8_0;
-  if (dtype == "f16") return GgmlType::kF16;
-  return dtype == "bf16" ? GgmlType::kBF16 : GgmlType::kF32;
+bool is_float(const std::string& dtype) { return dtype == "f32" || dtype == "bf16" || dtype == "f16"; }
+
+/// "180 of Q4_K (blk.0.attn_q.weight, ...) as Q5_0"
+std::string fallback_text(const std::vector<GgufFallback>& fallbacks) {
+  std::string text;
+  for (const GgufFallback& f : fallbacks)
+    text += fmt::format("{}{} of {} ({}{}) as {}", text.empty() ? "" : ", ", f.names.size(),
+                        ggml_type_name(f.wanted), f.names[0], f.names.size() > 1 ? ", ..." : "",
+                        ggml_type_name(f.given));
+  return text;
+}
+
+void write_gguf(Terminal& terminal, const std::string& from, const Options& options) {
+  SaveGgufOptions save{.dtype = options.dtype, .requantise = options.requantize};
+  if (options.head_dtype != "as-dtype") save.head = find_gguf_recipe(options.head_dtype)->type;
+  const std::vector<GgufFallback> fallbacks = save_gguf(terminal.context(), from, options.to, save);
+  if (!fallbacks.empty())
+    terminal.log().info("{}: matrices whose rows are not whole blocks are written in another type: {}", options.to,
+                        fallback_text(fallbacks));
+  terminal.log().info("wrote {} in {}, {}", options.to, options.dtype, human_bytes(fs::file_size(options.to)));
 }
 
 int run(Terminal& terminal, std::span<const std::string> args) {
@@ -78,13 +107,15 @@ int run(Terminal& terminal, std::span<const std::string> args) {
     if (grows)
       throw error(Code::kUsage, "converting to {}: a vocabulary grows on the way to a folder; make .gguf of "
                   "that one", options.to);
-    save_gguf(terminal.context(), from, options.to, {.type = gguf_type(options.dtype)});
-    terminal.log().info("wrote {} in {}", options.to, options.dtype);
+    write_gguf(terminal, from, options);
     return 0;
   }
-  if (options.dtype == "q8_0")
-    throw error(Code::kUsage, "converting to {}: q8_0 is a type of GGUF; give a name that ends in .gguf, or another "
-                "--dtype", options.to);
+  if (!is_float(options.dtype))
+    throw error(Code::kUsage, "converting to {}: {} is a type of GGUF; give a name that ends in .gguf, or another "
+                "--dtype", options.to, options.dtype);
+  if (options.head_dtype != "as-dtype")
+    throw error(Code::kUsage, "converting to {}: --head-dtype is for .gguf files; all weights of a folder have one "
+                "dtype", options.to);
   // A folder is replaced as a whole: that of a model may be, a home or a run may not.
   if (is_folder(options.to) && !list_folder(options.to).empty() && !is_file(options.to + "/config.json"))
     throw error(Code::kUsage, "converting to {}: the folder holds other things than a model; give another one",
@@ -103,7 +134,7 @@ int run(Terminal& terminal, std::span<const std::string> args) {
 
 const Verb kConvert = {"convert", "Make", "write a model anew: as a folder or as .gguf, in another dtype", "from to",
                        "espalier convert runs/demo demo-bf16 --dtype bf16\n"
-                       "espalier convert runs/demo demo.gguf --dtype q8_0\n"
+                       "espalier convert runs/demo demo.gguf --dtype q4_k_m\n"
                        "espalier convert runs/demo demo-act --new-tokens '[\"<act>\", \"</act>\"]'", run};
 
 }  // namespace espalier

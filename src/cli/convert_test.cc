@@ -70,6 +70,27 @@ TEST(Convert, QuantisesIntoGgufOnly) {
   EXPECT_NE(refused.err.find(".gguf"), std::string::npos) << refused.err;
 }
 
+TEST(Convert, QuantisesToWhatUsersCallIt) {
+  const TinyModel model;
+  const std::string file = model.path() + "/q.gguf";
+  const ProgramResult wrote = ok({"convert", model.path(), file, "--dtype", "q4_k_m", "--head-dtype", "q4_0"});
+  EXPECT_NE((wrote.out + wrote.err).find("of Q4_K ("), std::string::npos) << wrote.out << wrote.err;
+  EXPECT_NE((wrote.out + wrote.err).find("as Q5_0"), std::string::npos);
+  const Json object = Json::parse(ok({"inspect", file, "--verify", "--json"}).out);
+  EXPECT_EQ(object.at("metadata").at("general.file_type"), 15);
+  EXPECT_GT(object.at("types").at("Q5_0"), 0);
+  EXPECT_GT(object.at("types").at("Q4_0"), 0);
+  EXPECT_EQ(object.at("verified"), true);
+  ok({"generate", file, "--prompt", "ab", "--max-tokens", "3"});
+  const ProgramResult twice = run_program({"convert", file, model.path() + "/r.gguf", "--dtype", "q2_k"});
+  EXPECT_EQ(twice.status, 2);
+  EXPECT_NE(twice.err.find("--requantize"), std::string::npos) << twice.err;
+  ok({"convert", file, model.path() + "/r.gguf", "--dtype", "q2_k", "--requantize"});
+  const ProgramResult folder = run_program({"convert", model.path(), model.path() + "/out", "--head-dtype", "q8_0"});
+  EXPECT_EQ(folder.status, 2);
+  EXPECT_NE(folder.err.find("--head-dtype is for .gguf"), std::string::npos) << folder.err;
+}
+
 TEST(Inspect, AGgufTellsAllThatAFolderTells) {
   const TinyModel model;
   const std::string file = model.path() + "/m.gguf";

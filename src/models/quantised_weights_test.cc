@@ -110,7 +110,7 @@ struct QuantisedFile {
     initialise(ctx, model, 1, 0.2);
     save_model(ctx, model, folder / "m", {.sync = false});
     path = folder / "m.gguf";
-    save_gguf(ctx, folder / "m", path, {.type = GgmlType::kQ8_0, .sync = false});
+    save_gguf(ctx, folder / "m", path, {.dtype = "q8_0", .sync = false});
   }
   std::unique_ptr<Decoder> load(Blocks blocks) {
     return load_model(ctx, one_process_mesh(), path, {.blocks = blocks});

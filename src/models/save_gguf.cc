@@ -1,13 +1,16 @@
 #include "models/save_gguf.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/json_value.h"
+#include "formats/gguf_quantise.h"
 #include "formats/gguf_writer.h"
 #include "formats/hf_folder.h"
 #include "models/gguf_arch.h"
+#include "models/gguf_recipe.h"
 #include "models/gguf_tokenizer.h"
 #include "models/gguf_weights.h"
 #include "models/load.h"
@@ -26,7 +29,8 @@ constexpr const char* kRopeFactors = "rope_freqs.weight";
 struct Item {
   std::string from;  ///< its name in the source
   PlannedGgufTensor to;
-  bool turned = false;  ///< stored [in, out] there and [out, in] here
+  GgmlType wanted = GgmlType::kF32;  ///< what it would be, were its rows whole blocks of that
+  bool turned = false;               ///< stored [in, out] there and [out, in] here
 };
 
 struct Conversion {
@@ -35,6 +39,13 @@ struct Conversion {
   const ArchSpec& spec;
   const GgufArch& arch;
   const WeightSource& source;
+  const GgufFile* file;  ///< the source's where it is one
+
+  /// The tensor that has this name in the source's file.
+  const GgufTensor* stored(const Item& item) const {
+    if (!file || need_gguf_arch(*file).name != std::string_view(arch.name)) return nullptr;
+    return file->find(item.to.name);
+  }
 };
 
 const GgufArch& arch_for(const OrderedJson& config, const std::string& from) {
@@ -43,12 +54,15 @@ const GgufArch& arch_for(const OrderedJson& config, const std::string& from) {
   throw error(Code::kUnsupported, "converting {}: GGUF has no architecture for models of type '{}'", from, type);
 }
 
-GgmlType type_for(GgmlType wanted, const Shape& shape, const std::string& name) {
-  if (shape.rank() < 2 || name == "position_embd.weight") return GgmlType::kF32;
-  return shape[1] % ggml_type_info(wanted).elements == 0 ? wanted : GgmlType::kF16;
+const GgufRecipe& recipe_for(const std::string& dtype) {
+  if (const GgufRecipe* recipe = find_gguf_recipe(dtype)) return *recipe;
+  std::string known;
+  for (const GgufRecipe& recipe : gguf_recipes()) known += (known.empty() ? "" : ", ") + std::string(recipe.name);
+  throw error(Code::kUsage, "writing a .gguf: there is no dtype '{}'; there are {}", dtype, known);
 }
 
-std::vector<Item> items_of(const Conversion& c, GgmlType type) {
+std::vector<Item> items_of(const Conversion& c, const SaveGgufOptions& options) {
+  const GgufRecipe& recipe = recipe_for(options.dtype);
   std::vector<Item> items;
   for (const std::string& name : c.source.names()) {
     if (family(c.spec.family, c.from).ignored(name)) continue;
@@ -60,9 +74,61 @@ std::vector<Item> items_of(const Conversion& c, GgmlType type) {
     const bool turned =
         c.arch.conv1d && !c.source.transposes_conv1d() && shape.rank() == 2 && to->starts_with("blk.");
     if (turned) shape = {shape[1], shape[0]};
-    items.push_back({name, {*to, type_for(type, shape, *to), shape}, turned});
+    const GgmlType wanted = gguf_type_of(recipe, *to, shape, c.spec, options.head);
+    items.push_back({name, {*to, fitting_type(wanted, shape[shape.rank() - 1]), shape}, wanted, turned});
   }
   return items;
+}
+
+std::vector<GgufFallback> fallbacks_of(const std::vector<Item>& items) {
+  std::vector<GgufFallback> fallbacks;
+  for (const Item& item : items) {
+    if (item.to.type == item.wanted) continue;
+    const auto same = [&](const GgufFallback& f) { return f.wanted == item.wanted && f.given == item.to.type; };
+    auto at = std::find_if(fallbacks.begin(), fallbacks.end(), same);
+    if (at == fallbacks.end()) at = fallbacks.insert(at, {item.wanted, item.to.type, {}});
+    at->names.push_back(item.to.name);
+  }
+  return fallbacks;
+}
+
+void refuse_requantising(const Conversion& c, const std::vector<Item>& items) {
+  for (const Item& item : items) {
+    const GgufTensor* stored = c.stored(item);
+    if (!stored || !is_quantised(stored->type) || stored->type == item.to.type) continue;
+    if (bits_of(item.to.type) > bits_of(stored->type)) continue;
+    throw error(Code::kUsage, "converting {}: its {} is {} already, and {} would round it a second time: the model "
+                "becomes worse than one made so from the original weights. Convert those, or give --requantize",
+                c.from, item.to.name, ggml_type_name(stored->type), ggml_type_name(item.to.type));
+  }
+}
+
+/// The next numbers of a tensor, quantised on all threads.
+void put(const Conversion& c, const Item& item, GgufWriter& writer, const float* numbers, int64_t count) {
+  const GgmlTypeInfo& type = ggml_type_info(item.to.type);
+  const float limit = largest_quantisable(type.type);
+  for (int64_t i = 0; i < count; ++i)
+    if (std::abs(numbers[i]) > limit)
+      throw error(Code::kUnsupported, "converting {}: its tensor {} holds {}, and {} reaches to {}; give --dtype bf16 "
+                  "or f32", c.from, item.from, numbers[i], type.name, limit);
+  std::vector<std::byte> blocks(size_t(count / type.elements * type.bytes));
+  quantise(c.ctx, type.type, numbers, count, blocks.data());
+  writer.write_blocks(item.to.name, blocks.data(), blocks.size());
+}
+
+/// The numbers of a tensor as the source has them: a vector whole, a matrix some rows at a time.
+template <class F>
+void read_tiles(const Conversion& c, const Item& item, F&& use) {
+  const Shape& shape = *c.source.shape(item.from);
+  const bool vector = shape.rank() == 1;
+  const int64_t rows = vector ? 1 : shape[0], cols = vector ? shape[0] : shape[1];
+  const int64_t rows_a_tile = std::clamp<int64_t>(kTile / std::max<int64_t>(1, cols), 1, std::max<int64_t>(1, rows));
+  Tensor tile(DType::kF32, {rows_a_tile, cols});
+  for (int64_t row = 0; row < rows; row += rows_a_tile) {
+    const int64_t count = std::min(rows_a_tile, rows - row);
+    c.source.read(c.ctx, item.from, row, sub_rows(tile.mat(), 0, count));
+    use(std::as_const(tile).as<float>(), count * cols);
+  }
 }
 
 /// Whole tensors whose rows change places, whose numbers are turned or shifted.
@@ -79,19 +145,22 @@ void write_changed(const Conversion& c, const Item& item, GgufWriter& writer) {
     for (int64_t col = 0; col < cols; ++col)
       to[col] = (item.turned ? x[col * rows + row] : x[row * cols + col]) + (shifted ? 1.0f : 0.0f);
   }
-  writer.write(item.to.name, y, changed.size());
+  put(c, item, writer, y, changed.size());
+}
+
+/// A tensor of the source's file that has its type already: read once, which says whether its numbers are finite.
+void write_copy(const Conversion& c, const Item& item, const GgufTensor& stored, GgufWriter& writer) {
+  read_tiles(c, item, [](const float*, int64_t) {});
+  const std::span<const std::byte> blocks = c.file->data(stored);
+  writer.write_blocks(item.to.name, blocks.data(), blocks.size());
 }
 
 void write_item(const Conversion& c, const Item& item, GgufWriter& writer) {
   const Shape& shape = item.to.shape;
+  if (const GgufTensor* stored = c.stored(item); stored && stored->type == item.to.type)
+    return write_copy(c, item, *stored, writer);
   if (shape.rank() == 1 || item.turned || gguf_moves_rows(c.arch, item.from)) return write_changed(c, item, writer);
-  const int64_t cols = shape[1], rows_a_tile = std::max<int64_t>(1, kTile / std::max<int64_t>(1, cols));
-  Tensor tile(DType::kF32, {std::min(rows_a_tile, shape[0]), cols});
-  for (int64_t row = 0; row < shape[0]; row += rows_a_tile) {
-    const int64_t count = std::min(rows_a_tile, shape[0] - row);
-    c.source.read(c.ctx, item.from, row, sub_rows(tile.mat(), 0, count));
-    writer.write(item.to.name, tile.as<float>(), count * cols);
-  }
+  read_tiles(c, item, [&](const float* numbers, int64_t count) { put(c, item, writer, numbers, count); });
 }
 
 void put_keys(const Conversion& c, const OrderedJson& config, GgufMetadataBuilder& metadata) {
@@ -157,10 +226,9 @@ void put_more_ends(const ArchSpec& spec, std::optional<int64_t> eos, GgufMetadat
 }
 
 void put_texts(const Conversion& c, GgufMetadataBuilder& metadata) {
-  if (is_gguf(c.from)) {
-    const GgufFile file = GgufFile::open(c.from);
-    for (const std::string_view key : file.metadata().keys())
-      if (key.starts_with("tokenizer.")) metadata.put(key, *file.metadata().find(key));
+  if (c.file) {
+    for (const std::string_view key : c.file->metadata().keys())
+      if (key.starts_with("tokenizer.")) metadata.put(key, *c.file->metadata().find(key));
     return;
   }
   if (!tokenizer_file(c.from)) {
@@ -174,7 +242,8 @@ void put_texts(const Conversion& c, GgufMetadataBuilder& metadata) {
   if (const auto text = chat_template_of(c.from)) metadata.put("tokenizer.chat_template", *text);
 }
 
-GgufMetadataBuilder metadata_of(const Conversion& c, const OrderedJson& config, const std::string& to, GgmlType type) {
+GgufMetadataBuilder metadata_of(const Conversion& c, const OrderedJson& config, const std::string& to,
+                                const GgufRecipe& recipe) {
   GgufMetadataBuilder metadata;
   const std::string prefix = std::string(c.arch.name) + ".";
   metadata.put("general.architecture", c.arch.name);
@@ -184,12 +253,7 @@ GgufMetadataBuilder metadata_of(const Conversion& c, const OrderedJson& config, 
   if (c.spec.rotary() > 0) metadata.put(prefix + "attention.value_length", uint32_t(c.spec.head_size));
   metadata.put(prefix + "vocab_size", uint32_t(c.spec.vocab));
   put_rope(c, metadata);
-  // llama.cpp's numbers for what most of the tensors are.
-  const uint32_t file_type = type == GgmlType::kF32   ? 0
-                             : type == GgmlType::kF16 ? 1
-                             : type == GgmlType::kQ8_0 ? 7
-                                                       : 32;
-  metadata.put("general.file_type", file_type);
+  metadata.put("general.file_type", recipe.file_type);
   metadata.put("general.quantization_version", 2u);
   put_texts(c, metadata);
   return metadata;
@@ -220,18 +284,21 @@ void check_reads_back(const Conversion& c, const std::string& written) {
 
 }  // namespace
 
-void save_gguf(Context& ctx, const std::string& from, const std::string& to, const SaveGgufOptions& options) {
+std::vector<GgufFallback> save_gguf(Context& ctx, const std::string& from, const std::string& to,
+                                    const SaveGgufOptions& options) {
   const ArchSpec spec = load_spec(from);
   const std::unique_ptr<WeightSource> source = open_weight_source(from, spec);
   check_weights(*source, spec);
   const OrderedJson config = write_config(spec, DType::kF32);
-  const Conversion c{ctx, from, spec, arch_for(config, from), *source};
-  const std::vector<Item> items = items_of(c, options.type);
+  const std::optional<GgufFile> file = is_gguf(from) ? std::optional(GgufFile::open(from)) : std::nullopt;
+  const Conversion c{ctx, from, spec, arch_for(config, from), *source, file ? &*file : nullptr};
+  const std::vector<Item> items = items_of(c, options);
+  if (!options.requantise) refuse_requantising(c, items);
   std::vector<PlannedGgufTensor> plan;
   const bool factors = spec.rope_scaling.kind == RopeScaling::Kind::kLlama3;
   if (factors) plan.push_back({kRopeFactors, GgmlType::kF32, {spec.rotary() / 2}});
   for (const Item& item : items) plan.push_back(item.to);
-  GgufWriter writer(to, metadata_of(c, config, to, options.type), plan);
+  GgufWriter writer(to, metadata_of(c, config, to, recipe_for(options.dtype)), plan);
   if (factors) {
     const std::vector<float> numbers = rope_factors(spec);
     writer.write(kRopeFactors, numbers.data(), int64_t(numbers.size()));
@@ -240,6 +307,7 @@ void save_gguf(Context& ctx, const std::string& from, const std::string& to, con
   writer.close(options.sync);
   check_reads_back(c, writer.temporary());
   writer.publish();
+  return fallbacks_of(items);
 }
 
 }  // namespace espalier

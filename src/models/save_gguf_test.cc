@@ -125,15 +125,22 @@ TEST(SaveGguf, EveryTypeIsWithinItsRounding) {
   initialise(m.ctx, model, 5);
   TestFolder folder;
   save_model(m.ctx, model, folder / "m", {.sync = false});
-  // Half a step: relative to the number for the floats (of f16's subnormal ones 2^-25); of max / 127 of a block for
-  // Q8_0, whose step itself is rounded to f16.
+  // Half a step: relative to the number for the floats (of f16's subnormal ones 2^-25); for the blocks a part of the
+  // largest number, whose step itself is rounded to f16. The lowest level of Q4_0 and Q5_0 has no counterpart above, so
+  // that a number near the largest, of the other sign, is a whole step off.
   struct Row {
+    const char* dtype;
     GgmlType type;
     double relative, of_largest, absolute;
   };
-  for (const Row row : {Row{GgmlType::kF16, 0x1p-11, 0, 0x1p-25}, Row{GgmlType::kBF16, 0x1p-8, 0, 0},
-                        Row{GgmlType::kQ8_0, 0, 0.5 / 127 + 0x1p-11, 0}}) {
-    save_gguf(m.ctx, folder / "m", folder / "m.gguf", {.type = row.type, .sync = false});
+  constexpr double kHalf = 0x1p-11;
+  for (const Row row : {Row{"f16", GgmlType::kF16, kHalf, 0, 0x1p-25}, Row{"bf16", GgmlType::kBF16, 0x1p-8, 0, 0},
+                        Row{"q8_0", GgmlType::kQ8_0, 0, 0.5 / 127 + kHalf, 0},
+                        Row{"q4_0", GgmlType::kQ4_0, 0, 1.0 / 8 + kHalf, 0},
+                        Row{"q5_0", GgmlType::kQ5_0, 0, 1.0 / 16 + kHalf, 0},
+                        Row{"q4_1", GgmlType::kQ4_1, 0, 1.0 / 15 + 2 * kHalf, 0},
+                        Row{"q5_1", GgmlType::kQ5_1, 0, 1.0 / 31 + 2 * kHalf, 0}}) {
+    save_gguf(m.ctx, folder / "m", folder / "m.gguf", {.dtype = row.dtype, .sync = false});
     EXPECT_EQ(GgufFile::open(folder / "m.gguf").find("blk.0.attn_q.weight")->type, row.type);
     EXPECT_EQ(GgufFile::open(folder / "m.gguf").find("blk.0.attn_norm.weight")->type, GgmlType::kF32);
     const auto loaded = load_model(m.ctx, one_process_mesh(), folder / "m.gguf", {});
