@@ -12,6 +12,8 @@
 #include "engine/generator.h"
 #include "engine/prompt.h"
 #include "formats/hf_folder.h"
+#include "text/gbnf.h"
+#include "text/json_schema.h"
 
 namespace espalier {
 
@@ -20,7 +22,7 @@ extern const Verb kGenerate;
 namespace {
 
 struct Options {
-  std::string model, prompt, prompt_file;
+  std::string model, prompt, prompt_file, grammar, json_schema;
   int64_t max_tokens = 128, samples = 1;
   ModelMemory memory;
   DraftConfig draft;
@@ -35,6 +37,8 @@ struct Options {
     f.field("samples", samples, "continuations of the prompt, computed side by side", 1, 1024);
     sampler.visit(f);
     f.field("stop", stop, "end where this text appears; may be given several times");
+    f.field("grammar", grammar, "file with a grammar in llama.cpp's notation (GBNF) that the text must follow");
+    f.field("json_schema", json_schema, "file with a JSON Schema; the text is JSON that it accepts");
     f.field("ignore_eos", ignore_eos, "go on when the model says that the text is over");
     f.field("slide", slide, "at the end of the context go on without the older half of the text; otherwise end");
     f.field("echo", echo, "print the prompt before the continuation");
@@ -76,12 +80,25 @@ void report(Terminal& terminal, const SpeculationCounters& c) {
                       c.passes, c.guessed, c.accepted, c.accepted_length(), c.plain_passes);
 }
 
-std::vector<GenerateRequest> requests_of(const Options& options, const std::vector<int32_t>& prompt) {
+/// Null: any text.
+std::shared_ptr<const TokenGrammar> grammar_of(const Options& options, const Tokenizer& tokenizer) {
+  if (options.grammar.empty() && options.json_schema.empty()) return nullptr;
+  if (!options.grammar.empty() && !options.json_schema.empty())
+    throw Error(Code::kUsage, "--grammar and --json-schema are both given; expected one");
+  constexpr size_t kMaxBytes = size_t{1} << 24;
+  const auto grammar = options.grammar.empty()
+                           ? json_schema_grammar(read_file(options.json_schema, kMaxBytes), options.json_schema)
+                           : parse_gbnf(read_file(options.grammar, kMaxBytes), options.grammar);
+  return std::make_shared<TokenGrammar>(grammar, std::make_shared<TokenTrie>(tokenizer));
+}
+
+std::vector<GenerateRequest> requests_of(const Options& options, const std::vector<int32_t>& prompt,
+                                         const std::shared_ptr<const TokenGrammar>& grammar) {
   std::vector<GenerateRequest> requests;
   for (int64_t i = 0; i < options.samples; ++i)
     requests.push_back({.prompt = prompt, .max_tokens = options.max_tokens, .sampler = options.sampler,
                         .id = uint64_t(i), .stop = options.stop, .ignore_eos = options.ignore_eos,
-                        .slide = options.slide});
+                        .grammar = grammar, .slide = options.slide});
   return requests;
 }
 
@@ -90,10 +107,11 @@ int run(Terminal& terminal, std::span<const std::string> args) {
   if (!read_args(terminal, kGenerate, args, ESP_CONFIG(options))) return 0;
   const std::string folder = find_model(options.model), prompt = prompt_of(options);
   const Tokenizer tokenizer = open_tokenizer(folder);
+  const auto grammar = grammar_of(options, tokenizer);
   const auto model = open_model(terminal, folder, options.memory);
   DraftSetup draft(terminal.context(), options.draft, model->spec().vocab, tokenizer);
   Generator generator(draft.context(), *model, &tokenizer, {.speculation = draft.options()});
-  std::vector<GenerateRequest> requests = requests_of(options, encode_prompt(tokenizer, prompt));
+  std::vector<GenerateRequest> requests = requests_of(options, encode_prompt(tokenizer, prompt), grammar);
   const bool streams = !options.json && options.samples == 1;
   if (streams) {
     if (options.echo) terminal.write(prompt);
@@ -124,6 +142,7 @@ const Verb kGenerate = {"generate", "Use", "continue a text", "model",
                         "espalier generate runs/demo --prompt \"def \" --max-tokens 200\n"
                         "espalier generate runs/demo --prompt \"Once\" --temperature 0 --stop END --json\n"
                         "git log | espalier generate gpt2 --samples 4\n"
+                        "espalier generate qwen2.5-coder-1.5b --prompt \"A person: \" --json-schema person.json\n"
                         "espalier generate qwen2.5-coder-1.5b --draft qwen2.5-coder-0.5b --prompt \"def \"", run};
 
 }  // namespace espalier

@@ -16,6 +16,7 @@ struct Generator::Sequence {
       : number(number_given), request(std::move(r)), sampler(request.sampler, request.id, tokenizer),
         cache(spec, options.cache_dtype), tokens(request.prompt) {
     if (tokenizer) stream.emplace(*tokenizer, request.stop);
+    if (request.grammar) grammar.emplace(request.grammar);
     result.prompt_tokens = int64_t(tokens.size());
   }
 
@@ -27,6 +28,9 @@ struct Generator::Sequence {
   Sampler sampler;
   KvCache cache;
   std::optional<TextStream> stream;
+  std::optional<GrammarMatcher> grammar;
+  std::vector<float> masked;  // logits under the grammar
+  Logprobs logprobs;          // of the token that was drawn last, where they are asked for
   std::vector<int32_t> tokens;  // prompt, then what was drawn
   GenerateResult result;
   bool slid = false;  // tokens were dropped in front of those that are in the cache
@@ -102,6 +106,8 @@ const char* finish_reason_name(FinishReason reason) {
       return "context";
     case FinishReason::kCancelled:
       return "cancelled";
+    case FinishReason::kGrammar:
+      return "grammar";
   }
   return "";
 }
@@ -119,6 +125,8 @@ void Generator::check(const GenerateRequest& r) const {
   const ArchSpec& spec = model_.spec();
   if (r.prompt.empty()) throw Error(Code::kUsage, "generating: the prompt is empty; give at least one token");
   if (r.max_tokens < 1) throw error(Code::kUsage, "generating: max_tokens is {}; expected 1 or more", r.max_tokens);
+  if (r.top_logprobs < 0 || r.top_logprobs > kMaxTopLogprobs)
+    throw error(Code::kUsage, "generating: top_logprobs is {}; expected 0 to {}", r.top_logprobs, kMaxTopLogprobs);
   if (!r.stop.empty() && !tokenizer_)
     throw Error(Code::kUsage, "generating: stop strings need a tokenizer, and this model has none; use stop ids");
   for (const int32_t id : r.prompt)
@@ -270,7 +278,7 @@ void Generator::draw(const Plan& pass) {
     if (const Sequence& s = *pass.picks[i].sequence; s.request.on_logits) s.request.on_logits(logits_of(int64_t(i)));
   ctx_.pool.parallel_for(int64_t(ids.size()), [&](int64_t i, int) {
     Sequence& s = *pass.picks[size_t(i)].sequence;
-    ids[size_t(i)] = s.sampler.sample(logits_of(i), s.tokens, s.result.ids.size());
+    ids[size_t(i)] = next_token(s, i);
   });
   for (size_t i = 0; i < ids.size(); ++i) {
     accept(*pass.picks[i].sequence, ids[i]);
@@ -291,7 +299,7 @@ void Generator::walk(const Plan& pass) {
   for (int32_t at = -1; !s.finished;) {
     const auto logits = logits_of(at + 1);
     if (s.request.on_logits) s.request.on_logits(logits);
-    const int32_t id = s.sampler.sample(logits, s.tokens, s.result.ids.size());
+    const int32_t id = next_token(s, at + 1);
     accept(s, id);
     int32_t next = at + 1;
     const auto is_next = [&](size_t i) { return pass.draft.parents[i] == at && pass.draft.tokens[i] == id; };
@@ -311,7 +319,43 @@ std::span<const float> Generator::logits_of(int64_t row) const {
   return {logits_.mat().row<float>(row), size_t(model_.spec().vocab)};
 }
 
+// -1 where the grammar leaves none.
+int32_t Generator::next_token(Sequence& s, int64_t row) {
+  const std::span<const float> logits = logits_of(row);
+  if (s.grammar && !constrain(s, logits)) return -1;
+  const std::span<const float> allowed = s.grammar ? s.masked : logits;
+  const int32_t id = s.sampler.sample(allowed, s.tokens, s.result.ids.size());
+  if (s.request.on_logprobs) s.logprobs = logprobs(logits, id, s.request.top_logprobs);
+  return id;
+}
+
+// False where no token is left.
+bool Generator::constrain(Sequence& s, std::span<const float> logits) const {
+  std::vector<int32_t> ends = s.request.stop_ids;
+  const ArchSpec& spec = model_.spec();
+  if (!s.request.ignore_eos) {
+    if (spec.eos) ends.push_back(int32_t(*spec.eos));
+    ends.insert(ends.end(), spec.more_eos.begin(), spec.more_eos.end());
+    if (tokenizer_ && tokenizer_->eos()) ends.push_back(*tokenizer_->eos());
+  }
+  s.masked.assign(logits.begin(), logits.end());
+  try {
+    return s.grammar->mask(s.masked, ends);
+  } catch (const Error&) {  // the edge: a grammar that is too ambiguous ends its own request and no other
+    return false;
+  }
+}
+
+bool Generator::follow(Sequence& s, int32_t id) const {
+  try {
+    return s.grammar->advance_token(id);
+  } catch (const Error&) {  // the edge: as above
+    return false;
+  }
+}
+
 void Generator::accept(Sequence& s, int32_t id) {
+  if (id < 0) return finish(s, FinishReason::kGrammar);
   s.tokens.push_back(id);
   s.result.ids.push_back(id);
   if (s.result.ids.size() == 1) {
@@ -323,7 +367,12 @@ void Generator::accept(Sequence& s, int32_t id) {
   const bool silent = reason == FinishReason::kEos || reason == FinishReason::kStop;
   const std::string text = s.stream && !silent ? s.stream->push(id) : "";
   s.result.text += text;
+  if (s.grammar && !silent) {
+    if (!follow(s, id)) reason = FinishReason::kGrammar;
+    else if (s.grammar->must_end()) reason = FinishReason::kStop;
+  }
   if (s.stream && s.stream->stopped()) reason = FinishReason::kStop;
+  if (s.request.on_logprobs) s.request.on_logprobs(s.logprobs);
   if (s.request.on_token && !s.request.on_token(id, text)) reason = FinishReason::kCancelled;
   if (reason) return finish(s, *reason);
   if (int64_t(s.tokens.size()) >= model_.spec().positions) slide(s);

@@ -20,21 +20,24 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/logprobs.h"
 #include "engine/sampler.h"
 #include "engine/speculation.h"
 #include "models/decoder.h"
+#include "text/grammar_matcher.h"
 #include "text/tokenizer.h"
 
 namespace espalier {
 
 enum class FinishReason {
-  kStop,       ///< a stop string or a stop id
+  kStop,       ///< a stop string, a stop id, or the end of what the grammar allows
   kEos,        ///< one of the ids that end the model's texts
   kLength,     ///< max_tokens
   kContext,    ///< prompt and text fill the model's context, and the request does not slide
   kCancelled,  ///< the callback returned false
+  kGrammar,    ///< the vocabulary cannot spell what must follow, or the grammar can be read in too many ways
 };
-/// "stop", "eos", "length", "context", "cancelled"
+/// "stop", "eos", "length", "context", "cancelled", "grammar"
 const char* finish_reason_name(FinishReason reason);
 
 struct GenerateRequest {
@@ -45,6 +48,8 @@ struct GenerateRequest {
   std::vector<std::string> stop;  ///< end the text where one appears, and are not part of it; need a tokenizer
   std::vector<int32_t> stop_ids;
   bool ignore_eos = false;
+  /// What the text must be: other tokens are never drawn, and it ends only where the grammar does. Null: anything.
+  std::shared_ptr<const TokenGrammar> grammar;
   /// At the end of the context the older half of the text is dropped, but for its first `keep` tokens, and what is left
   /// is read anew at its new positions. Otherwise the text ends there, kContext.
   bool slide = false;
@@ -52,6 +57,9 @@ struct GenerateRequest {
   /// Called for each token with the text it sets free (often none: see TextStream), and with id -1 for text that was
   /// held back until the end. False cancels. May be empty.
   std::function<bool(int32_t id, std::string_view text)> on_token;
+  /// Called before on_token with the log-probabilities of the token and of the `top_logprobs` likeliest. May be empty.
+  std::function<void(const Logprobs& logprobs)> on_logprobs;
+  int64_t top_logprobs = 0;
   /// Called before each draw with the logits [V]; for tests and evaluation. May be empty.
   std::function<void(std::span<const float> logits)> on_logits;
 };
@@ -120,6 +128,9 @@ class Generator {
   void draw(const Plan& plan);
   void walk(const Plan& plan);
   std::span<const float> logits_of(int64_t row) const;
+  int32_t next_token(Sequence& sequence, int64_t row);
+  bool constrain(Sequence& sequence, std::span<const float> logits) const;
+  bool follow(Sequence& sequence, int32_t id) const;
   void accept(Sequence& sequence, int32_t id);
   void slide(Sequence& sequence);
   void forget_what_slid(Sequence& sequence);
