@@ -1,5 +1,7 @@
 #include "text/grammar_matcher.h"
 
+#include <algorithm>
+
 #include <limits>
 #include <utility>
 
@@ -60,7 +62,7 @@ bool GrammarMatcher::mask(std::span<float> logits, std::span<const int32_t> ends
   const TokenSet& tokens = allowed();
   tokens.mask(logits);
   for (const auto& [id, logit] : kept) logits[id] = logit;
-  return !tokens.empty() || (state_.may_end && !kept.empty());
+  return std::ranges::any_of(logits, [](float logit) { return logit != kForbidden; });
 }
 
 }  // namespace espalier
