@@ -65,7 +65,8 @@ SamplingRequest read_sampling(const RequestFields& f) {
   s.temperature = f.number("temperature", 0, 100);
   s.dynatemp_range = f.number("dynatemp_range", 0, 100);
   s.dynatemp_exponent = f.number("dynatemp_exponent", 0, 100);
-  s.top_n_sigma = f.number("top_n_sigma", -1, 100);
+  s.top_n_sigma = f.number("top_n_sigma", -1, 1000);
+  if (s.top_n_sigma && *s.top_n_sigma < 0) s.top_n_sigma = 0;  // off, as llama.cpp writes it
   s.top_p = f.number("top_p", 0, 1);
   s.min_p = f.number("min_p", 0, 1);
   s.typical_p = f.number("typical_p", 0, 1);
@@ -84,7 +85,7 @@ SamplingRequest read_sampling(const RequestFields& f) {
   if (s.mirostat == 1) f.fail("mirostat", "0 or 2 (version 1 is not offered)");
   s.repeat_last_n = f.integer("repeat_last_n", -1, kMaxInt);
   s.dry_penalty_last_n = f.integer("dry_penalty_last_n", -1, kMaxInt);
-  s.dry_allowed_length = f.integer("dry_allowed_length", 0, kMaxInt);
+  s.dry_allowed_length = f.integer("dry_allowed_length", 1, 1 << 20);
   s.dry_sequence_breakers = read_strings(f, "dry_sequence_breakers");
   s.seed = f.integer("seed", std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
   if (s.seed == -1) s.seed.reset();

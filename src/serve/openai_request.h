@@ -23,7 +23,7 @@ struct SamplingRequest {
   std::optional<double> temperature, dynatemp_range, dynatemp_exponent, top_n_sigma, top_p, min_p, typical_p;
   std::optional<double> xtc_probability, xtc_threshold, mirostat_tau, mirostat_eta;
   std::optional<double> repeat_penalty, frequency_penalty, presence_penalty, dry_multiplier, dry_base;
-  std::optional<int64_t> top_k;     ///< 0: all tokens (-1 comes as 0)
+  std::optional<int64_t> top_k;     ///< 0: all tokens (-1 comes as 0, as top_n_sigma's does)
   std::optional<int64_t> mirostat;  ///< 0 or 2
   std::optional<int64_t> repeat_last_n, dry_penalty_last_n;  ///< -1: the whole context
   std::optional<int64_t> dry_allowed_length;

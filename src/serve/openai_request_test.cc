@@ -95,6 +95,10 @@ TEST(ChatRequest, OtherWaysToSayIt) {
   EXPECT_FALSE(generation(R"("max_tokens": -1)").max_tokens);
   EXPECT_EQ(generation(R"("max_tokens": 5.0)").max_tokens, 5);
   EXPECT_FALSE(generation(R"("seed": -1)").sampling.seed);
+  // llama.cpp's own defaults, which its clients send along, mean "off".
+  const SamplingRequest defaults = generation(R"("top_n_sigma": -1.0, "top_k": -1, "mirostat": 0)").sampling;
+  EXPECT_EQ(defaults.top_n_sigma, 0);
+  EXPECT_EQ(defaults.top_k, 0);
   EXPECT_EQ(generation(R"("seed": 4294967295)").sampling.seed, 4294967295);
   const auto bias = generation(R"("logit_bias": [[3, 1], [4, false]])").sampling.logit_bias;
   ASSERT_EQ(bias.size(), 2u);
