@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "engine/logprobs.h"
 #include "net/sse.h"
 #include "serve/api_error.h"
 #include "text/utf8.h"
@@ -51,21 +50,19 @@ void Answer::begin(Scheduler& scheduler, std::vector<GenerateRequest> requests) 
 
 Job Answer::job_for(size_t index, GenerateRequest request) {
   const auto self = shared_from_this();
-  request.on_token = [self, index](int32_t id, std::string_view text) { return self->take(index, id, text); };
-  if (options_.top_logprobs)
-    request.on_logits = [self, index](std::span<const float> logits) { self->choices_[index].logits = logits; };
+  request.on_token = [self, index](int32_t, std::string_view text) { return self->take(index, text); };
+  if (options_.top_logprobs) {
+    request.top_logprobs = *options_.top_logprobs;
+    request.on_logprobs = [self, index](const Logprobs& found) { self->add_score(index, found); };
+  }
   return {std::move(request), [self, index](GenerateResult result) { self->end(index, std::move(result)); },
           [self](std::exception_ptr failure) { self->fail(failure); }};
 }
 
-bool Answer::take(size_t index, int32_t id, std::string_view text) {
+bool Answer::take(size_t index, std::string_view text) {
   std::lock_guard lock(mutex_);
   if (failed_ || reply_.cancelled()) return false;
   Choice& choice = choices_[index];
-  if (options_.top_logprobs && id >= 0) {
-    choice.scores.push_back(score_of(choice, id));
-    choice.unsent_scores.push_back(choice.scores.back());
-  }
   take_text(choice, index, text, false);
   return true;
 }
@@ -224,12 +221,13 @@ Timings Answer::timings() const {
   return times;
 }
 
-TokenScore Answer::score_of(const Choice& choice, int32_t id) const {
-  const Logprobs found = logprobs(choice.logits, id, *options_.top_logprobs);
-  TokenScore score{std::string(tokenizer_.token_bytes(id)), double(found.chosen.logprob), {}};
+void Answer::add_score(size_t index, const Logprobs& found) {
+  std::lock_guard lock(mutex_);
+  TokenScore score{std::string(tokenizer_.token_bytes(found.chosen.id)), double(found.chosen.logprob), {}};
   for (const TokenLogprob& top : found.top)
     score.top.push_back({std::string(tokenizer_.token_bytes(top.id)), double(top.logprob), {}});
-  return score;
+  choices_[index].scores.push_back(score);
+  choices_[index].unsent_scores.push_back(std::move(score));
 }
 
 }  // namespace espalier

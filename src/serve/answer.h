@@ -40,7 +40,6 @@ class Answer : public std::enable_shared_from_this<Answer> {
   struct Choice {
     ThinkSplitter think;
     std::optional<ToolCallSplitter> tools;
-    std::span<const float> logits;  // before the draw of the token to come
     std::vector<TokenScore> scores, unsent_scores;
     ChatAnswer chat;
     std::string text;
@@ -49,7 +48,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
     GenerateResult result;
   };
   Job job_for(size_t index, GenerateRequest request);
-  bool take(size_t index, int32_t id, std::string_view text);
+  bool take(size_t index, std::string_view text);
   void take_text(Choice& choice, size_t index, std::string_view text, bool last);
   ChatDelta split(Choice& choice, std::string_view text, bool last);
   void end(size_t index, GenerateResult result);
@@ -60,7 +59,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   HttpResponse with_headers(HttpResponse response) const;
   Usage usage() const;
   Timings timings() const;
-  TokenScore score_of(const Choice& choice, int32_t id) const;
+  void add_score(size_t index, const Logprobs& logprobs);
 
   HttpReply reply_;
   ReplyWriter writer_;

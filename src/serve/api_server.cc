@@ -49,7 +49,11 @@ void ApiServer::handle(HttpRequest request, HttpReply reply) {
   try {
     dispatch(request, reply);
   } catch (const std::exception& failure) {  // the edge of a request: what failed is its answer
-    reply.send(with_cors(error_response(failure)));
+    // One of several answers may have begun when another found no place.
+    if (reply.started())
+      reply.abort();
+    else
+      reply.send(with_cors(error_response(failure)));
   }
 }
 

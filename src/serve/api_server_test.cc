@@ -137,7 +137,7 @@ TEST_F(ApiServerThreads, WhatIsWrongIsSaidWithItsField) {
   refuse("/v1/completions", "{\"prompt\": \"" + std::string(4000, 'x') + "\"}", 400, "context_length_exceeded");
   refuse("/v1/nothing", "{}", 404, "nothing");
   refuse("/infill", R"({"input_prefix": "a", "input_suffix": "b"})", 501, "middle");
-  refuse("/v1/chat/completions", kAsk + R"(, "response_format": {"type": "json_object"}})", 501, "response_format");
+  refuse("/v1/completions", R"({"prompt": "x", "grammar": "root ::= nothing"})", 400, "nothing");
   refuse("/v1/completions", R"({"prompt": "x", "suffix": "y"})", 501, "suffix");
   EXPECT_EQ(http.get("/v1/completions").status, 405);
   refuse("/v1/completions", R"({"prompt": "x", "max_tokens": 2, "unknown_field": {"deep": [1]}})", 200, "text");
@@ -176,6 +176,24 @@ TEST_F(ApiServerThreads, AClientThatLeavesFreesItsPlace) {
   EXPECT_EQ(server_->counters().running, 0);
 }
 
+// The first choices may be streaming already when a later one finds the queue full.
+TEST_F(ApiServerThreads, MoreChoicesThanPlacesAreRefused) {
+  start({.scheduler = {.generator = {.max_batch = 1}, .max_waiting = 2}});
+  for (int i = 0; i < 20; ++i) {
+    HttpClient http = client();
+    try {
+      const HttpResponse response = http.stream_json(
+          "/v1/completions", R"({"prompt": "x", "n": 9, "max_tokens": 4, "stream": true, "ignore_eos": true})",
+          [](const SseEvent&) { return true; });
+      EXPECT_EQ(response.status, 429);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Code::kPeer) << e.what();  // the stream was cut
+    }
+  }
+  EXPECT_EQ(post("/v1/completions", R"({"prompt": "y", "max_tokens": 3, "ignore_eos": true})")["usage"]
+                ["completion_tokens"], 3);
+}
+
 TEST_F(ApiServerThreads, StopsEndTheTextAndAreNoPartOfIt) {
   start();
   const std::string prompt = R"({"prompt": "Once", "max_tokens": 30, "seed": 4, "temperature": 1, "ignore_eos": true)";
@@ -208,6 +226,26 @@ TEST_F(ApiServerThreads, TokensModelsMetricsAndThePage) {
   EXPECT_NE(page.body.find("chat.js"), std::string::npos);
   EXPECT_EQ(client().get("/chat.js").status, 200);
   EXPECT_EQ(client().get("/../api_server.cc").status, 404);
+}
+
+TEST_F(ApiServerThreads, AnswersHaveTheFormThatIsAsked) {
+  start();
+  const std::string schema = R"({"type": "object", "properties": {"name": {"type": "string", "maxLength": 5},
+      "sex": {"enum": ["f", "m"]}}, "required": ["name", "sex"], "additionalProperties": false})";
+  for (int seed = 1; seed <= 6; ++seed) {
+    const Json answer = post("/v1/chat/completions", fmt::format(
+        R"({{"messages": [{{"role": "user", "content": "Who?"}}], "max_tokens": 100, "seed": {}, "temperature": 1,
+            "response_format": {{"type": "json_schema", "json_schema": {{"name": "person", "schema": {}}}}}}})", seed,
+        schema));
+    const Json person = parse_json(answer["choices"][0]["message"]["content"].get<std::string>(), "the answer");
+    EXPECT_LE(person["name"].get<std::string>().size(), 20u);
+    EXPECT_TRUE(person["sex"] == "f" || person["sex"] == "m");
+    EXPECT_EQ(answer["choices"][0]["finish_reason"], "stop");
+  }
+  const Json yes = post("/v1/completions",
+                        R"({"prompt": "x", "max_tokens": 20, "grammar": "root ::= \"yes\" | \"no\""})");
+  const std::string text = yes["choices"][0]["text"].get<std::string>();
+  EXPECT_TRUE(text == "yes" || text == "no") << text;
 }
 
 TEST_F(ApiServerThreads, EmbeddingsAreVectorsOfLengthOne) {

@@ -58,10 +58,8 @@ std::vector<GenerateRequest> requests_for(const GenerationRequest& asked, std::v
     throw ApiError(400, fmt::format("the prompt has {} tokens and the model's context is {}, which leaves no room for "
                                     "an answer; shorten the prompt", prompt.size(), context),
                    "", "context_length_exceeded");
-  if (asked.constraint.kind != OutputConstraint::Kind::kNone)
-    throw ApiError(501, "answers are not held to a grammar yet; leave out response_format, grammar and json_schema",
-                   "response_format");
   GenerateRequest request;
+  request.grammar = model.grammars->find(asked.constraint);
   request.prompt = std::move(prompt);
   request.max_tokens = asked.max_tokens.value_or(room);
   if (!defaults.slide) request.max_tokens = std::min(room, request.max_tokens);

@@ -17,7 +17,7 @@ struct GenerationDefaults {
 
 /// One request of the generator for each choice. What the request leaves out is as `defaults` say; a request without a
 /// seed gets one of chance. Throws ApiError 400 with code "context_length_exceeded" and the numbers where the prompt
-/// leaves no room in the context, 501 for an answer that is to have a form.
+/// leaves no room in the context; as Grammars::find.
 std::vector<GenerateRequest> requests_for(const GenerationRequest& asked, std::vector<int32_t> prompt,
                                           const ModelFacts& model, const GenerationDefaults& defaults);
 

@@ -41,7 +41,8 @@ std::optional<MiddleTokens> middle_tokens(const Tokenizer& tokenizer) {
 
 ModelFacts::ModelFacts(const std::string& path, const ArchSpec& arch, std::string alias)
     : id(alias.empty() ? name_of(path) : std::move(alias)), spec(arch), tokenizer(load_tokenizer(path)),
-      chat(load_chat_template(path)), middle(middle_tokens(tokenizer)), created_s(changed_s(path)) {
+      chat(load_chat_template(path)), middle(middle_tokens(tokenizer)), created_s(changed_s(path)),
+      grammars(std::make_shared<Grammars>(tokenizer)) {
   if (!chat) return;
   turn_ends = turn_end_ids(path, tokenizer, *chat);
   tools = tool_format(chat->source());

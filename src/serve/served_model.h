@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/decoder.h"
+#include "serve/grammars.h"
 #include "serve/openai_reply.h"
 #include "serve/tool_calls.h"
 #include "text/chat_template.h"
@@ -30,6 +31,7 @@ struct ModelFacts {
   std::optional<ToolFormat> tools;         ///< how it calls tools; nothing: it does not
   std::optional<MiddleTokens> middle;      ///< nothing: it does not fill in
   int64_t created_s = 0;                   ///< of the file
+  std::shared_ptr<Grammars> grammars;
 
   ServedModel served() const;
 };

@@ -1,7 +1,6 @@
 #include "text/grammar_matcher.h"
 
 #include <algorithm>
-
 #include <limits>
 #include <utility>
 
