@@ -80,8 +80,10 @@ TEST(GeneratorGrammar, EosIsDrawnOnlyWhereTheTextMayEnd) {
     ended += r.finish_reason == FinishReason::kEos;
     EXPECT_TRUE(r.finish_reason == FinishReason::kEos || r.finish_reason == FinishReason::kLength);
     EXPECT_TRUE(r.finish_reason != FinishReason::kEos || (r.text.size() % 2 == 0 && !r.text.empty())) << r.text;
-    for (size_t i = 0; i < r.text.size(); ++i)
-      EXPECT_EQ(r.text[i], (i % 2 == 0 ? "ac" : "bd")[r.text[i - i % 2] == 'c']);
+    for (size_t i = 0; i < r.text.size(); i += 2) {
+      const std::string pair = r.text.substr(i, 2);
+      EXPECT_TRUE(std::string("ab").starts_with(pair) || std::string("cd").starts_with(pair)) << r.text;
+    }
   }
   EXPECT_GT(ended, 0);
   GenerateRequest request = babbler.request(1, grammar);
