@@ -29,6 +29,7 @@ The road, from text to talk:
   espalier train RECIPE.toml                   tokens to a model, in a run folder with its curves
   espalier generate runs/demo --prompt "def "  the model speaks
   espalier chat MODEL                          it answers, if it was trained to converse
+  espalier serve MODEL                         it answers over HTTP, as OpenAI's API does
   espalier eval perplexity runs/demo --text F  how well it predicts a text
   espalier report runs/demo                    one HTML page of all that happened
 
@@ -36,7 +37,7 @@ The road, from text to talk:
 
 constexpr const char* kClosing = R"(
 Start with ./demo.sh: it walks the whole road in ten minutes. `espalier VERB --help` lists every flag with its
-default and an example. A model is a Hugging Face folder or a run folder. Data goes to standard output,
+default and an example. A model is a Hugging Face folder, a .gguf or a run folder. Data goes to standard output,
 progress and log to standard error; the exit status says what went wrong (`espalier list errors`).
 )";
 

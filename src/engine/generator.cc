@@ -1,6 +1,7 @@
 #include "engine/generator.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -184,7 +185,7 @@ void Generator::forget() {
 
 void Generator::retire(Sequence& s) {
   finished_[s.number] = std::move(s.result);
-  if (options_.remember == 0) return;
+  if (options_.remember == 0 || s.cache.length() == 0) return;
   if (int64_t(remembered_.size()) == options_.remember) remembered_.erase(remembered_.begin());
   remembered_.push_back({std::move(s.tokens), std::move(s.cache)});
 }
@@ -242,7 +243,7 @@ void Generator::plan_prompts(Plan& pass, std::vector<Sequence*> readers) {
     });
   std::vector<int64_t> counts(readers.size());
   for (size_t i = 0; i < readers.size(); ++i) {
-    const int64_t share = i == 0 && readers.size() > 1 ? rows / 2 : rows;
+    const int64_t share = i == 0 && readers.size() > 1 ? (rows + 1) / 2 : rows;
     counts[i] = std::min(readers[i]->unread(), share);
     rows -= counts[i];
   }
@@ -319,12 +320,28 @@ std::span<const float> Generator::logits_of(int64_t row) const {
   return {logits_.mat().row<float>(row), size_t(model_.spec().vocab)};
 }
 
-// -1 where the grammar leaves none.
+namespace {
+
+// Whether the model's own logits leave a token.
+bool sound(std::span<const float> logits) {
+  const bool numbers = std::ranges::all_of(logits, [](float x) { return x < INFINITY; });  // false for NaN too
+  return numbers && std::ranges::any_of(logits, [](float x) { return x > -INFINITY; });
+}
+
+}  // namespace
+
+// -1 where grammar and settings of the request leave none.
 int32_t Generator::next_token(Sequence& s, int64_t row) {
   const std::span<const float> logits = logits_of(row);
   if (s.grammar && !constrain(s, logits)) return -1;
   const std::span<const float> allowed = s.grammar ? s.masked : logits;
-  const int32_t id = s.sampler.sample(allowed, s.tokens, s.result.ids.size());
+  int32_t id = -1;
+  try {
+    id = s.sampler.sample(allowed, s.tokens, s.result.ids.size());
+  } catch (const Error&) {  // the edge: a request that forbids all that it could say ends, and no other with it
+    if (!sound(logits)) throw;
+    return -1;
+  }
   if (s.request.on_logprobs) s.logprobs = logprobs(logits, id, s.request.top_logprobs);
   return id;
 }

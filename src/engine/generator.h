@@ -35,7 +35,8 @@ enum class FinishReason {
   kLength,     ///< max_tokens
   kContext,    ///< prompt and text fill the model's context, and the request does not slide
   kCancelled,  ///< the callback returned false
-  kGrammar,    ///< the vocabulary cannot spell what must follow, or the grammar can be read in too many ways
+  kGrammar,    ///< no token is left: the vocabulary cannot spell what must follow, the grammar can be read in too many
+               ///< ways, or the request's own biases forbid the rest
 };
 /// "stop", "eos", "length", "context", "cancelled", "grammar"
 const char* finish_reason_name(FinishReason reason);

@@ -37,7 +37,7 @@ struct Babbler {
   GenerateRequest request(int64_t seed, const std::shared_ptr<const Grammar>& grammar) const {
     return {.prompt = encode_prompt(tokenizer, "Once"), .max_tokens = 400,
             .sampler = {.temperature = 1, .top_p = 1, .seed = seed},
-            .grammar = std::make_shared<TokenGrammar>(grammar, trie)};
+            .grammar = grammar ? std::make_shared<TokenGrammar>(grammar, trie) : nullptr};
   }
 };
 
@@ -140,6 +140,22 @@ TEST(GeneratorGrammar, WhereNothingCanBeSpelledTheRequestEndsAlone) {
   const auto results = generator.generate(std::vector<GenerateRequest>{request, other});
   EXPECT_EQ(results[0].finish_reason, FinishReason::kGrammar);
   EXPECT_EQ(results[0].ids, std::vector<int32_t>{0});
+  EXPECT_EQ(results[1].ids.size(), 3u);
+}
+
+// The others of the pass must not suffer from a request that forbids everything.
+TEST(GeneratorGrammar, ARequestThatForbidsAllTokensEndsAlone) {
+  Babbler babbler;
+  GenerateRequest request = babbler.request(1, nullptr);
+  request.max_tokens = 3;
+  request.ignore_eos = true;
+  GenerateRequest mute = request;
+  for (int64_t id = 0; id < babbler.model->spec().vocab; ++id)
+    mute.sampler.logit_bias.push_back(std::to_string(id) + "=-inf");
+  const auto results = Generator(babbler.g.ctx, *babbler.model, &babbler.tokenizer)
+                           .generate(std::vector<GenerateRequest>{mute, request});
+  EXPECT_EQ(results[0].finish_reason, FinishReason::kGrammar);
+  EXPECT_TRUE(results[0].ids.empty());
   EXPECT_EQ(results[1].ids.size(), 3u);
 }
 

@@ -117,7 +117,7 @@ TEST(Speculation, TheKeptTreeIsWhatAFreshOneWouldBe) {
     kept.follow(text);
     fresh.follow(text);
     for (int i = 0; i < 12; ++i) kept.grow(), fresh.grow();
-    // The same weights for the same paths, bit for bit: the cache was moved, not computed again.
+    // The same weights for the same paths, but for the sums of logarithms that a new root takes apart.
     for (int32_t i = 1; i < kept.tree().size(); ++i) {
       int32_t node = 0;
       bool known = true;

@@ -11,7 +11,10 @@ namespace {
 
 AnswerEnd end_of(FinishReason reason, bool called) {
   if (called) return AnswerEnd::kToolCalls;
-  return reason == FinishReason::kLength || reason == FinishReason::kContext ? AnswerEnd::kLength : AnswerEnd::kStop;
+  // A text that its grammar could not end is cut off, and no client should take it for whole.
+  const bool cut = reason == FinishReason::kLength || reason == FinishReason::kContext ||
+                   reason == FinishReason::kGrammar;
+  return cut ? AnswerEnd::kLength : AnswerEnd::kStop;
 }
 
 int64_t characters(std::string_view text) {
@@ -94,6 +97,10 @@ void Answer::take_text(Choice& choice, size_t index, std::string_view text, bool
   const std::vector<TokenScore>* scores = choice.unsent_scores.empty() ? nullptr : &choice.unsent_scores;
   if (!options_.chat) {
     choice.text += text;
+    if (options_.stream && !std::exchange(choice.opened, true) && !options_.echo.empty()) {
+      choice.sent_chars = characters(options_.echo);
+      send_event(writer_.text_delta(int64_t(index), {.text = options_.echo, .finish = {}, .scores = {}}));
+    }
     if (options_.stream && (!text.empty() || scores)) {
       TextAnswer part{.text = std::string(text), .finish = std::nullopt, .scores = std::nullopt,
                       .text_offset = choice.sent_chars};
@@ -198,8 +205,10 @@ void Answer::send_event(const std::string& json) {
 
 Usage Answer::usage() const {
   Usage used;
-  for (const Choice& choice : choices_) {
-    used.prompt_tokens = choice.result.prompt_tokens;  // of one prompt, however many answers
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    const Choice& choice = choices_[i];
+    // Of each prompt once, however many answers it gets.
+    if (i % options_.choices_a_prompt == 0) used.prompt_tokens += choice.result.prompt_tokens;
     used.cached_tokens = std::max(used.cached_tokens, choice.result.cached_tokens);
     used.completion_tokens += int64_t(choice.result.ids.size());
     used.accepted_drafts += choice.result.accepted;

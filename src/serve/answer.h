@@ -24,6 +24,7 @@ struct AnswerOptions {
   std::optional<ToolFormat> tools;  ///< tool calls are looked for
   bool thinking = false;            ///< the prompt opened the reasoning
   std::string echo;                 ///< what comes before each text
+  size_t choices_a_prompt = SIZE_MAX;  ///< choices of one prompt follow each other
   HttpHeaders headers = {};         ///< of the response, beside its own
 };
 

@@ -104,10 +104,11 @@ void ApiServer::check_key(const HttpRequest& request) const {
   if (options_.api_key.empty() || request.path == "/health" || request.path == "/v1/health") return;
   const std::string* given = request.headers.find("Authorization");
   const std::string wanted = "Bearer " + options_.api_key;
-  // Compared in a time that says nothing of where they differ.
-  unsigned difference = given && given->size() == wanted.size() ? 0 : 1;
-  for (size_t i = 0; difference == 0 && i < wanted.size(); ++i) difference |= unsigned((*given)[i] ^ wanted[i]);
-  if (difference != 0)
+  const bool same = given && given->size() == wanted.size();
+  // To the end, so that the time says nothing of where they differ.
+  unsigned difference = 0;
+  for (size_t i = 0; same && i < wanted.size(); ++i) difference |= unsigned((*given)[i] ^ wanted[i]);
+  if (!same || difference != 0)
     throw ApiError(401, "the API key is missing or wrong; send it as 'Authorization: Bearer KEY'", "",
                    "invalid_api_key");
 }
@@ -151,11 +152,13 @@ void ApiServer::completion(const HttpRequest& request, HttpReply& reply) {
   const CompletionRequest asked = parse_completion_request(request.body);
   if (!asked.suffix.empty())
     throw ApiError(501, "completions with a suffix are at /infill: input_prefix and input_suffix", "suffix");
+  if (asked.echo && asked.prompts.size() > 1)
+    throw ApiError(501, "echo is for one prompt at a time; send the prompts one by one", "echo");
   std::vector<GenerateRequest> all;
   std::string echo;
   for (const Prompt& prompt : asked.prompts) {
     const auto* text = std::get_if<std::string>(&prompt);
-    if (asked.echo && asked.prompts.size() == 1)
+    if (asked.echo)
       echo = text ? *text : facts_.tokenizer.decode(std::get<std::vector<int32_t>>(prompt));
     auto ids = text ? encode_prompt(facts_.tokenizer, *text) : std::get<std::vector<int32_t>>(prompt);
     for (GenerateRequest& one : requests_for(asked.generation, std::move(ids), facts_, options_.defaults)) {
@@ -166,6 +169,7 @@ void ApiServer::completion(const HttpRequest& request, HttpReply& reply) {
   }
   AnswerOptions options = answer_options(asked.generation);
   options.echo = echo;
+  options.choices_a_prompt = size_t(asked.generation.n);
   std::make_shared<Answer>(reply, writer("cmpl-"), options, facts_.tokenizer, all.size())
       ->begin(scheduler_, std::move(all));
 }

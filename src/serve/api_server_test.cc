@@ -97,6 +97,21 @@ TEST_F(ApiServerThreads, ChoicesDifferAndASeedRepeatsThem) {
   EXPECT_EQ(first["usage"]["completion_tokens"], 24);
   const Json several = post("/v1/completions", R"({"prompt": ["One", [5, 6, 7]], "max_tokens": 3, "echo": false})");
   EXPECT_EQ(several["choices"].size(), 2u);
+  const int64_t one = post("/v1/completions", R"({"prompt": "One", "max_tokens": 1})")["usage"]["prompt_tokens"];
+  EXPECT_EQ(several["usage"]["prompt_tokens"], one + 3);
+  EXPECT_EQ(first["usage"]["prompt_tokens"], one);
+}
+
+TEST_F(ApiServerThreads, AnEchoComesBeforeTheTextStreamedToo) {
+  start();
+  const std::string body = R"({"prompt": "Once", "max_tokens": 4, "seed": 2, "echo": true, "ignore_eos": true)";
+  const std::string whole = post("/v1/completions", body + "}")["choices"][0]["text"].get<std::string>();
+  EXPECT_TRUE(whole.starts_with("Once"));
+  std::string streamed;
+  for (const Json& event : stream("/v1/completions", body + R"(, "stream": true})"))
+    streamed += event["choices"][0]["text"].get<std::string>();
+  EXPECT_EQ(streamed, whole);
+  post("/v1/completions", R"({"prompt": ["a", "b"], "echo": true})", 501);
 }
 
 TEST_F(ApiServerThreads, LogProbabilitiesBelongToTheTokens) {

@@ -41,7 +41,7 @@ SamplerConfig sampler_of(const SamplingRequest& asked, SamplerConfig s, const Ar
   take(asked.dry_base, s.dry_base);
   take(asked.dry_allowed_length, s.dry_allowed_length);
   take(asked.dry_sequence_breakers, s.dry_sequence_breakers);
-  // A window of -1 is the whole context; OpenAI's two penalties count the whole answer, so they come with one.
+  // A window of -1 is the whole context.
   if (asked.repeat_last_n) s.repetition_window = *asked.repeat_last_n < 0 ? spec.positions : *asked.repeat_last_n;
   if (asked.dry_penalty_last_n) s.dry_range = *asked.dry_penalty_last_n < 0 ? 0 : *asked.dry_penalty_last_n;
   if (!asked.logit_bias.empty()) s.logit_bias = bias_settings(asked.logit_bias);

@@ -157,19 +157,20 @@ void Scheduler::finish_one(Running running, GenerateResult result) {
 
 void Scheduler::fail_all(const std::exception_ptr& failure) {
   generator_.forget();
-  auto running = std::exchange(running_, {});
+  std::vector<Job> failed;
+  for (auto& [at, running] : std::exchange(running_, {})) failed.push_back(std::move(running.job));
   {
     std::lock_guard lock(mutex_);
     for (auto& [number, job] : waiting_)
-      if (stop_) running.emplace(running.size() + (size_t{1} << 60), Running{number, std::move(job)});
+      if (stop_) failed.push_back(std::move(job));
     if (stop_) waiting_.clear();
-    counters_.failed += int64_t(running.size());
+    counters_.failed += int64_t(failed.size());
     counters_.running = 0;
     counters_.waiting = int64_t(waiting_.size());
   }
   changed_.notify_all();
-  for (auto& [at, job] : running)
-    if (job.job.on_failure) job.job.on_failure(failure);
+  for (const Job& job : failed)
+    if (job.on_failure) job.on_failure(failure);
 }
 
 }  // namespace espalier
