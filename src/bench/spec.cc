@@ -1,7 +1,8 @@
 // `bench spec`: tokens a second with and without a draft that guesses ahead, on prompts of code and prose, greedy, and
 // what limited the gain. All schedules of one prompt follow each other, so that noise meets them alike.
-#include <cmath>
-#include <numeric>
+#include <algorithm>
+
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -90,25 +91,43 @@ std::string limits_of(const Schedule& s) {
                      d.hits > 0 ? double(d.kept_nodes) / double(d.hits) : 0, d.hits, d.misses);
 }
 
+/// What the draft was judged by, as kinds of places for the simulator.
+std::vector<SpecPlace> places_of(const DrafterCounters& d, int64_t children) {
+  std::vector<SpecPlace> places;
+  for (const PlaceCounters& counted : d.places) {
+    if (counted.judged == 0) continue;
+    SpecPlace place{.share = double(counted.judged) / double(d.judged()), .ranks = {}};
+    for (size_t rank = 0; rank < size_t(std::min<int64_t>(children, int64_t(counted.right.size()))); ++rank)
+      place.ranks.push_back(double(counted.right[rank]) / double(counted.judged));
+    places.push_back(std::move(place));
+  }
+  return places;
+}
+
 /// What the simulator makes of a schedule's own costs and acceptance: it should say what was measured.
 std::string forecast_of(const Schedule& s, double measured) {
   const SpeculationCounters& c = s.generator.speculation().counters();
   const DrafterCounters d = s.draft.drafter()->counters();
-  if (c.passes == 0 || d.passes == 0 || d.judged == 0 || c.plain_passes == 0) return "";
-  const PassCosts& costs = s.generator.speculation().costs();
-  SpecPlan plan{.target_s = c.plain_s / double(c.plain_passes), .target_node_s = costs.a_node,
-                .draft_s = d.busy_s / double(d.passes), .ranks = {}};
+  if (c.passes == 0 || d.passes == 0 || d.judged() == 0 || c.plain_passes == 0) return "";
+  SpecPlan plan{.target_s = c.plain_s / double(c.plain_passes), .draft_s = d.busy_s / double(d.passes),
+                .places = places_of(d, s.config.children)};
+  plan.target_node_s =
+      std::max(0.0, (c.verify_s / double(c.passes) - plan.target_s) * double(c.passes) / double(c.guessed));
   plan.async = s.config.spec == "async";
-  plan.guesses = std::max<int64_t>(1, int64_t(std::lround(double(c.guessed) / double(c.passes))));
+  plan.guesses = s.config.guesses;
   plan.width = s.config.width;
   plan.children = s.config.children;
-  plan.steps = std::max<int64_t>(1, int64_t(std::lround(double(d.passes) / double(c.passes))));
-  for (int64_t rank = 0; rank < s.config.children; ++rank)
-    plan.ranks.push_back(double(d.right[size_t(rank)]) / double(d.judged));
+  plan.steps = s.config.guesses;
+  plan.adaptive = true;
   const SpecForecast f = simulate_speculation(plan);
-  return fmt::format("{}: guesses right {:.3f} of the time (first {:.3f}); the simulator says {:.1f} tokens/s, {:+.0f} "
-                     "% of {:.1f}", s.name, std::accumulate(plan.ranks.begin(), plan.ranks.end(), 0.0), plan.ranks[0],
-                     f.tokens_per_s, 100 * (f.tokens_per_s / measured - 1), measured);
+  std::string places;
+  for (const SpecPlace& place : plan.places)
+    places += fmt::format("{}{:.3f}:{:.3f}", places.empty() ? "" : ",", place.share, fmt::join(place.ranks, "/"));
+  return fmt::format("{}: first guesses right {:.3f} of the time; the simulator says {:.1f} tokens/s, {:+.0f} % of "
+                     "{:.1f}; {:.2f} tokens a pass, model idle {:.0f} %; --target-ms {:.2f} --target-node-ms {:.2f} "
+                     "--draft-ms {:.2f} --places {}", s.name, d.first_right(), f.tokens_per_s,
+                     100 * (f.tokens_per_s / measured - 1), measured, f.tokens_a_pass, 100 * f.target_idle,
+                     1e3 * plan.target_s, 1e3 * plan.target_node_s, 1e3 * plan.draft_s, places);
 }
 
 BenchResult run(Context& ctx, Progress& progress, const BenchOptions& options) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,7 +22,14 @@ struct Draft {
 struct PassCosts {
   double one = 0;       ///< the model's pass over one token; 0: not known yet
   double a_node = 0;    ///< what each guess adds to it
+  double tokens_per_s = 0;  ///< that guessing brings of late, waiting included; 0: not known yet
   double of(int64_t nodes) const { return one + a_node * double(nodes); }
+};
+
+/// Places of a text at which the draft was about as sure as at each other.
+struct PlaceCounters {
+  int64_t judged = 0;              ///< how many were judged: guesses stood behind them when the text went on
+  std::array<int64_t, 8> right{};  ///< how often the likeliest guess was right, the second, ...
 };
 
 struct DrafterCounters {
@@ -30,10 +38,14 @@ struct DrafterCounters {
   double wait_s = 0;        ///< that the caller waited for guesses
   int64_t kept_nodes = 0;   ///< guesses that outlived a verdict, with their cache
   int64_t hits = 0, misses = 0;  ///< verdicts within the tree and outside it
-  /// Of tokens behind which there were guesses: how many, and how often the guess that weighed most was right, the
-  /// second, ...
-  int64_t judged = 0;
-  std::array<int64_t, 8> right{};
+  /// By the probability of the first guess: below 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, and above.
+  std::array<PlaceCounters, 8> places{};
+
+  /// The text went on where the first guess had this probability; `rank` is the guess that was right, if one was.
+  void judge(double first_probability, std::optional<size_t> rank);
+  int64_t judged() const;
+  /// The share of places at which the first guess was right; 0 where none was judged.
+  double first_right() const;
 };
 
 class Drafter {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "engine/draft_worth.h"
 
 namespace espalier {
 namespace {
@@ -28,31 +30,20 @@ ModelDrafter::ModelDrafter(Context& ctx, Decoder& model, int64_t vocab, const Mo
 Draft ModelDrafter::propose(std::span<const int32_t> text, int64_t most, const PassCosts& costs) {
   const Stopwatch watch;
   follow(text);
-  for (int64_t steps = 0; steps < options_.most_steps; ++steps)
-    if (!worth_a_pass(most, steps, costs) || !grow()) break;
+  for (DraftRound round{.width = options_.width, .most = most}; round.passes < options_.most_steps; ++round.passes) {
+    round.pass_s = pass_s_;
+    if (!worth_a_pass(tree_, round, costs) || !grow()) break;
+  }
   Draft draft = heaviest(most);
   counters_.wait_s += watch.seconds();
   return draft;
 }
 
-// What a pass can add is the weight of the nodes that it expands: some child of each is right where it is. It is worth
-// its time where it brings more tokens a second than the round brings so far.
-bool ModelDrafter::worth_a_pass(int64_t most, int64_t steps, const PassCosts& costs) const {
-  if (tree_.at(0).cell < 0 || pass_s_ == 0 || costs.one == 0) return true;  // nothing is guessed, or nothing known yet
-  double gain = 0;
-  for (const int32_t node : tree_.frontier(int32_t(options_.width))) gain += std::exp(tree_.at(node).log_weight);
-  const double tokens = 1 + heaviest(most).expected;
-  const double seconds = double(steps) * pass_s_ + costs.of(std::min<int64_t>(most, tree_.size() - 1));
-  return gain / pass_s_ > tokens / seconds;
-}
-
 void ModelDrafter::follow(std::span<const int32_t> text) {
   ESP_CHECK(!text.empty(), "no text");
-  const int64_t known = prefix();
-  const bool same = int64_t(text.size()) > known && std::equal(prefix_.begin(), prefix_.end(), text.begin());
-  if (!same || tree_.empty() || !unread_.empty() || tree_.at(0).token != text[size_t(known)]) return start_over(text);
+  if (!continues(text)) return start_over(text);
   int32_t node = 0;
-  size_t at = size_t(known) + 1;
+  size_t at = size_t(prefix()) + 1;
   for (; at < text.size(); ++at) {
     const auto next = judge(node, text[at]);
     if (!next) break;
@@ -68,21 +59,31 @@ void ModelDrafter::follow(std::span<const int32_t> text) {
   start_over(text);
 }
 
+bool ModelDrafter::continues(std::span<const int32_t> text) const {
+  if (tree_.empty() || !unread_.empty() || int64_t(text.size()) <= prefix()) return false;
+  return std::ranges::equal(prefix_, text.first(prefix_.size())) && tree_.at(0).token == text[prefix_.size()];
+}
+
+std::optional<int32_t> ModelDrafter::find(std::span<const int32_t> text) const {
+  if (!continues(text)) return std::nullopt;
+  std::optional<int32_t> node = 0;
+  for (size_t at = prefix_.size() + 1; node && at < text.size(); ++at) node = tree_.child(*node, text[at]);
+  return node;
+}
+
 // The child that the token is, and which of the guesses it was.
 std::optional<int32_t> ModelDrafter::judge(int32_t node, int32_t token) {
+  std::optional<double> first;
+  std::optional<int32_t> right;
   size_t rank = 0;
-  bool guessed = false;
-  for (int32_t i = node + 1; i < tree_.size(); ++i) {
+  for (int32_t i = node + 1; i < tree_.size() && !right; ++i) {
     if (tree_.at(i).parent != node) continue;
-    if (!std::exchange(guessed, true)) ++counters_.judged;
-    if (tree_.at(i).token != token) {
-      ++rank;
-      continue;
-    }
-    if (rank < counters_.right.size()) ++counters_.right[rank];
-    return i;
+    if (!first) first = std::exp(tree_.at(i).log_weight - tree_.at(node).log_weight);
+    if (tree_.at(i).token == token) right = i;
+    else ++rank;
   }
-  return std::nullopt;
+  if (first) counters_.judge(*first, right ? std::optional(rank) : std::nullopt);
+  return right;
 }
 
 // The way to the node becomes part of the text, the node the root.
@@ -120,68 +121,99 @@ void ModelDrafter::start_over(std::span<const int32_t> text) {
 }
 
 bool ModelDrafter::grow() {
-  const int64_t end = prefix() + int64_t(unread_.size());
-  if (tree_.size() >= options_.most_nodes || end + 1 > model_.spec().positions) return false;
-  const Stopwatch watch;
-  const bool text = !unread_.empty();
-  if (text) read_text();
+  while (std::optional<Pass> pass = begin_pass()) {
+    try {
+      compute(*pass);
+    } catch (...) {  // the edge: what a failed pass was to read is not in the cache
+      forget();
+      throw;
+    }
+    end_pass(*pass);
+    if (!pass->nodes.empty()) return true;
+  }
+  return false;
+}
+
+std::optional<ModelDrafter::Pass> ModelDrafter::begin_pass() {
+  const int64_t end = prefix() + int64_t(unread_.size()), positions = model_.spec().positions;
+  if (tree_.empty() || tree_.seen() >= options_.most_nodes || end + 1 > positions) return std::nullopt;
+  if (!unread_.empty()) return reading_pass();
   std::vector<int32_t> nodes = tree_.frontier(int32_t(options_.width));
-  std::erase_if(nodes, [&](int32_t i) { return prefix() + tree_.at(i).depth + 1 > model_.spec().positions; });
-  if (nodes.empty()) return false;
-  expand(nodes);
-  ++counters_.passes;
-  const double seconds = watch.seconds();
-  counters_.busy_s += seconds;
-  if (!text) pass_s_ = pass_s_ == 0 ? seconds : 0.8 * pass_s_ + 0.2 * seconds;
-  return true;
+  std::erase_if(nodes, [&](int32_t i) { return prefix() + tree_.at(i).depth + 1 > positions; });
+  if (nodes.empty()) return std::nullopt;
+  return growing_pass(std::move(nodes));
 }
 
-void ModelDrafter::read_text() {
-  for (size_t at = 0; at < unread_.size(); at += kReadRows) {
-    const auto ids = std::span(unread_).subspan(at, std::min<size_t>(kReadRows, unread_.size() - at));
-    std::vector<int32_t> positions(ids.size());
-    for (size_t i = 0; i < ids.size(); ++i) positions[i] = int32_t(prefix()) + int32_t(i);
-    forward(ids, positions, nullptr, 0);
-    prefix_.insert(prefix_.end(), ids.begin(), ids.end());
+ModelDrafter::Pass ModelDrafter::reading_pass() {
+  Pass pass;
+  const size_t count = std::min<size_t>(kReadRows, unread_.size());
+  pass.ids.assign(unread_.begin(), unread_.begin() + int64_t(count));
+  unread_.erase(unread_.begin(), unread_.begin() + int64_t(count));
+  prefix_.insert(prefix_.end(), pass.ids.begin(), pass.ids.end());
+  if (unread_.empty()) {
+    pass.nodes = {0};
+    pass.ids.push_back(tree_.at(0).token);
+    tree_.set_cell(0, int32_t(prefix()));
   }
-  unread_.clear();
+  for (size_t i = 0; i < pass.ids.size(); ++i) pass.positions.push_back(int32_t(cache_.length()) + int32_t(i));
+  return pass;
 }
 
-void ModelDrafter::expand(std::span<const int32_t> nodes) {
+ModelDrafter::Pass ModelDrafter::growing_pass(std::vector<int32_t> nodes) {
+  Pass pass{.nodes = std::move(nodes)};
   const int32_t begin = int32_t(cache_.length());
-  std::vector<int32_t> ids, positions, rows, lengths;
   int64_t stride = 0;
-  for (const int32_t node : nodes) stride = std::max<int64_t>(stride, tree_.at(node).depth + 1);
-  rows.resize(nodes.size() * size_t(stride));
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    const TokenTree::Node& node = tree_.at(nodes[i]);
-    ids.push_back(node.token);
-    positions.push_back(int32_t(prefix()) + node.depth);
-    lengths.push_back(node.depth + 1);
-    tree_.set_cell(nodes[i], begin + int32_t(i));
-    const std::vector<int32_t> path = tree_.path_to(nodes[i]);
-    for (size_t d = 0; d < path.size(); ++d) rows[i * size_t(stride) + d] = tree_.at(path[d]).cell;
+  for (const int32_t node : pass.nodes) stride = std::max<int64_t>(stride, tree_.at(node).depth + 1);
+  pass.rows.resize(pass.nodes.size() * size_t(stride));
+  for (size_t i = 0; i < pass.nodes.size(); ++i) {
+    const TokenTree::Node& node = tree_.at(pass.nodes[i]);
+    pass.ids.push_back(node.token);
+    pass.positions.push_back(int32_t(prefix()) + node.depth);
+    pass.lengths.push_back(node.depth + 1);
+    tree_.set_cell(pass.nodes[i], begin + int32_t(i));
+    const std::vector<int32_t> path = tree_.path_to(pass.nodes[i]);
+    for (size_t d = 0; d < path.size(); ++d) pass.rows[i * size_t(stride) + d] = tree_.at(path[d]).cell;
   }
-  const KeyPaths paths{prefix(), stride, rows.data(), lengths.data()};
-  forward(ids, positions, &paths, int64_t(nodes.size()));
-  for (size_t i = 0; i < nodes.size(); ++i) add_children(nodes[i], int64_t(i));
+  pass.paths = KeyPaths{prefix(), stride, pass.rows.data(), pass.lengths.data()};
+  return pass;
 }
 
-void ModelDrafter::forward(std::span<const int32_t> ids, std::span<const int32_t> positions, const KeyPaths* paths,
-                           int64_t scored) {
-  const int64_t rows = int64_t(ids.size());
+void ModelDrafter::compute(Pass& pass) {
+  const Stopwatch watch;
+  const int64_t rows = int64_t(pass.ids.size()), scored = int64_t(pass.nodes.size());
   cache_.reserve(cache_.length() + rows);
   Tape tape(ctx_, buffers_, DType::kF32, TapeMode::kServe);
-  const CacheSegment segment{&cache_, 0, rows, paths};
-  const Var hidden = model_.hidden(tape, {1, rows, ids.data(), positions.data(), nullptr, {&segment, 1}});
+  const CacheSegment segment{&cache_, 0, rows, pass.paths ? &*pass.paths : nullptr};
+  const Var hidden = model_.hidden(tape, {1, rows, pass.ids.data(), pass.positions.data(), nullptr, {&segment, 1}});
   cache_.advance(rows);
-  if (scored == 0) return;
-  const Mat logits = sub_rows(logits_.mat(), 0, scored);
-  model_.logits(tape, hidden, logits);
-  // loss = log of the sum - logit of id 0
-  const std::vector<int32_t> first(size_t(scored), 0);
-  kernels(ctx_).cross_entropy(ctx_, {.logits = logits, .targets = first.data(), .loss = log_sums_.data()});
-  for (int64_t i = 0; i < scored; ++i) log_sums_[size_t(i)] += *logits.row<float>(i);
+  if (scored > 0) {
+    const Var last = tape.make(scored, hidden.cols());
+    std::memcpy(last.value().row<float>(0), hidden.value().row<float>(rows - scored),
+                size_t(scored * hidden.cols()) * sizeof(float));
+    const Mat logits = sub_rows(logits_.mat(), 0, scored);
+    model_.logits(tape, last, logits);
+    // loss = log of the sum - logit of id 0
+    const std::vector<int32_t> first(size_t(scored), 0);
+    kernels(ctx_).cross_entropy(ctx_, {.logits = logits, .targets = first.data(), .loss = log_sums_.data()});
+    for (int64_t i = 0; i < scored; ++i) log_sums_[size_t(i)] += *logits.row<float>(i);
+  }
+  pass.seconds = watch.seconds();
+}
+
+void ModelDrafter::end_pass(const Pass& pass) {
+  for (size_t i = 0; i < pass.nodes.size(); ++i) add_children(pass.nodes[i], int64_t(i));
+  tree_.drop_lightest(int32_t(options_.most_nodes));
+  ++counters_.passes;
+  counters_.busy_s += pass.seconds;
+  const bool usual = int64_t(pass.ids.size()) <= std::max<int64_t>(options_.width, 2);
+  if (usual) pass_s_ = pass_s_ == 0 ? pass.seconds : 0.8 * pass_s_ + 0.2 * pass.seconds;
+}
+
+void ModelDrafter::forget() {
+  tree_.clear();
+  prefix_.clear();
+  unread_.clear();
+  cache_.truncate(0);
 }
 
 // The likeliest few.
@@ -204,15 +236,16 @@ void ModelDrafter::add_children(int32_t node, int64_t row) {
   for (const Best& b : best) tree_.add(node, b.id, double(b.logit) - double(log_sums_[size_t(row)]));
 }
 
-Draft ModelDrafter::heaviest(int64_t most) const {
+Draft ModelDrafter::heaviest(int64_t most, int32_t node) const {
+  TokenTree below = tree_;
+  if (node != 0) below.reroot(node);
   Draft draft;
-  const std::vector<int32_t> nodes = tree_.heaviest(int32_t(most));
-  std::vector<int32_t> place(size_t(tree_.size()), -1);
-  for (const int32_t i : nodes) {
-    place[size_t(i)] = int32_t(draft.size());
-    draft.tokens.push_back(tree_.at(i).token);
-    draft.parents.push_back(tree_.at(i).parent == 0 ? -1 : place[size_t(tree_.at(i).parent)]);
-    draft.expected += std::exp(tree_.at(i).log_weight);
+  std::vector<int32_t> place(size_t(below.size()), -1);
+  for (const int32_t i : below.heaviest(int32_t(most))) {
+    place[size_t(i)] = int32_t(draft.tokens.size());
+    draft.tokens.push_back(below.at(i).token);
+    draft.parents.push_back(below.at(i).parent == 0 ? -1 : place[size_t(below.at(i).parent)]);
+    draft.expected += std::exp(below.at(i).log_weight);
   }
   return draft;
 }

@@ -17,7 +17,7 @@ struct ModelDrafterOptions {
   int64_t children = 4;    ///< guesses that it takes from each
   int64_t most_steps = 8;  ///< passes before a proposal
   int64_t head_rows = 0;   ///< guess among the first so many ids only (the frequent ones of a BPE vocabulary); 0: all
-  int64_t most_nodes = 256;
+  int64_t most_nodes = 256;    ///< seen by a pass; as many of the others are kept
 };
 
 class ModelDrafter : public Drafter {
@@ -33,24 +33,42 @@ class ModelDrafter : public Drafter {
 
   /// Takes note of the text: keeps the tree below what was drawn, or plants a new one.
   void follow(std::span<const int32_t> text);
-  /// One pass over the heaviest nodes that none has seen. False where the tree is full or the context ends.
+  /// The node of the text's last token; none where the tree does not reach so far.
+  std::optional<int32_t> find(std::span<const int32_t> text) const;
+  /// The heaviest nodes below `node`, at most `most`.
+  Draft heaviest(int64_t most, int32_t node = 0) const;
+  /// One pass over the heaviest nodes that none has seen, and before that all that is unread of the text. False where
+  /// the tree is full or the context ends.
   bool grow();
-  /// The heaviest nodes, at most `most`.
-  Draft heaviest(int64_t most) const;
 
+  /// A pass over a piece of the text, or nodes of the tree, or the last piece and the root.
+  struct Pass {
+    std::vector<int32_t> nodes;  ///< those whose children it gives; they are its last rows
+    std::vector<int32_t> ids, positions;
+    std::vector<int32_t> rows, lengths;  // of `paths`
+    std::optional<KeyPaths> paths;
+    double seconds = 0;
+  };
+  /// The parts of a pass. The tree is touched by the first and the last alone. One that was begun has to be ended.
+  std::optional<Pass> begin_pass();
+  void compute(Pass& pass);
+  void end_pass(const Pass& pass);
+  /// Forgets the text and the tree: after a pass that threw.
+  void forget();
+
+  double pass_s() const { return pass_s_; }
   const TokenTree& tree() const { return tree_; }
   const KvCache& cache() const { return cache_; }
   /// Tokens of the text that the cache holds.
   int64_t prefix() const { return int64_t(prefix_.size()); }
 
  private:
-  bool worth_a_pass(int64_t most, int64_t steps, const PassCosts& costs) const;
+  bool continues(std::span<const int32_t> text) const;
   std::optional<int32_t> judge(int32_t node, int32_t token);
   void start_over(std::span<const int32_t> text);
   void adopt(int32_t node);
-  void read_text();
-  void expand(std::span<const int32_t> nodes);
-  void forward(std::span<const int32_t> ids, std::span<const int32_t> positions, const KeyPaths* paths, int64_t scored);
+  Pass reading_pass();
+  Pass growing_pass(std::vector<int32_t> nodes);
   void add_children(int32_t node, int64_t row);
 
   Context& ctx_;

@@ -10,7 +10,7 @@ namespace espalier {
 namespace {
 
 SpecPlan chain(double a, int64_t k) {
-  return {.target_s = 1, .draft_s = 0.1, .ranks = {a}, .guesses = k, .steps = k};
+  return {.target_s = 1, .draft_s = 0.1, .places = {{1, {a}}}, .guesses = k, .steps = k};
 }
 
 // A chain of k guesses, each right with probability a, gives (1 - a^(k+1)) / (1 - a) tokens a pass (Leviathan et al.
@@ -34,8 +34,8 @@ TEST(SpecSimulation, ASerialChainPaysForEveryPass) {
 
 // Beside the pass, on resources of its own, the draft is off the critical path but for the misses.
 TEST(SpecSimulation, AnAsyncDraftHidesItsPasses) {
-  SpecPlan plan{.target_s = 1, .target_node_s = 0.01, .draft_s = 0.25, .ranks = {0.75, 0.12, 0.05}, .guesses = 8,
-                .width = 4, .children = 3, .steps = 4};
+  SpecPlan plan{.target_s = 1, .target_node_s = 0.01, .draft_s = 0.25, .places = {{1, {0.75, 0.12, 0.05}}},
+                .guesses = 8, .width = 4, .children = 3, .steps = 4};
   const SpecForecast serial = simulate_speculation(plan);
   plan.async = true;
   const SpecForecast async = simulate_speculation(plan);
@@ -56,13 +56,18 @@ TEST(SpecSimulation, ADraftThatIsNeverRightOnlyCosts) {
 
 TEST(SpecSimulation, WhatMakesNoSenseIsNamed) {
   SpecPlan plan = chain(0.5, 2);
-  plan.ranks = {0.8, 0.4};
+  plan.places[0].ranks = {0.8, 0.4};
   EXPECT_THROW(simulate_speculation(plan), Error);
   plan = chain(0.5, 2);
   plan.target_s = NAN;
   EXPECT_THROW(simulate_speculation(plan), Error);
   plan = chain(0.5, 2);
-  plan.ranks.clear();
+  plan.places[0].ranks.clear();
+  EXPECT_THROW(simulate_speculation(plan), Error);
+  plan.places.clear();
+  EXPECT_THROW(simulate_speculation(plan), Error);
+  plan = chain(0.5, 2);
+  plan.places[0].share = 0;
   EXPECT_THROW(simulate_speculation(plan), Error);
 }
 

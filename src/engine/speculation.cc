@@ -47,6 +47,7 @@ Draft Speculation::propose(std::span<const int32_t> text, int64_t deepest) {
   waited_s_ = 0;
   if (!on() || deepest <= 0 || rests()) return {};
   const Stopwatch watch;
+  costs_.tokens_per_s = round_s_ > 0 ? round_tokens_ / round_s_ : 0;
   Draft draft = pruned(options_.drafter->propose(text, options_.most, costs_), deepest);
   waited_s_ = watch.seconds();
   counters_.draft_s += waited_s_;

@@ -48,17 +48,39 @@ std::vector<int32_t> TokenTree::path_to(int32_t node) const {
 }
 
 std::vector<int32_t> TokenTree::reroot(int32_t node) {
-  const int32_t depth = at(node).depth;
-  const double weight = at(node).log_weight;
+  std::vector<bool> below(nodes_.size(), false);
+  below[size_t(node)] = true;
+  for (int32_t i = node + 1; i < size(); ++i) below[size_t(i)] = at(i).parent >= node && below[size_t(at(i).parent)];
+  const Node root = at(node);
+  std::vector<int32_t> kept = keep(below);
+  for (Node& n : nodes_) {
+    n.depth -= root.depth;
+    n.log_weight -= root.log_weight;
+  }
+  return kept;
+}
+
+std::vector<int32_t> TokenTree::drop_lightest(int32_t count) {
+  std::vector<bool> wanted(nodes_.size(), false);
+  for (int32_t i = 0; i < size(); ++i) wanted[size_t(i)] = at(i).cell >= 0;
+  for (const int32_t i : frontier(count)) wanted[size_t(i)] = true;
+  return keep(wanted);
+}
+
+int32_t TokenTree::seen() const {
+  return int32_t(std::ranges::count_if(nodes_, [](const Node& node) { return node.cell >= 0; }));
+}
+
+// A node whose parent goes becomes the root.
+std::vector<int32_t> TokenTree::keep(const std::vector<bool>& wanted) {
   std::vector<int32_t> kept, place(nodes_.size(), -1);
   std::vector<Node> nodes;
-  for (int32_t i = node; i < size(); ++i) {
-    const Node& old = at(i);
-    if (i != node && (old.parent < node || place[size_t(old.parent)] < 0)) continue;
+  for (int32_t i = 0; i < size(); ++i) {
+    if (!wanted[size_t(i)]) continue;
     place[size_t(i)] = int32_t(kept.size());
     kept.push_back(i);
-    nodes.push_back({old.token, i == node ? -1 : place[size_t(old.parent)], old.depth - depth,
-                     old.log_weight - weight, old.cell});
+    nodes.push_back(at(i));
+    if (at(i).parent >= 0) nodes.back().parent = place[size_t(at(i).parent)];
   }
   nodes_ = std::move(nodes);
   return kept;

@@ -38,8 +38,15 @@ class TokenTree {
   std::vector<int32_t> path_to(int32_t node) const;
   /// Makes `node` the root, of weight 1: it and what is below it stay, in their order. Returns the old numbers.
   std::vector<int32_t> reroot(int32_t node);
+  /// Of the nodes that no pass has seen, keeps the `count` heaviest: the others would hardly ever be guesses. Returns
+  /// the old numbers of all that stay, in order.
+  std::vector<int32_t> drop_lightest(int32_t count);
+  /// Nodes that a pass has seen.
+  int32_t seen() const;
 
  private:
+  std::vector<int32_t> keep(const std::vector<bool>& wanted);
+
   std::vector<Node> nodes_;
 };
 
