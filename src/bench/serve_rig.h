@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bench/bench.h"
+#include "engine/timed_pass.h"
 #include "models/decoder.h"
 #include "models/load.h"
 
@@ -16,10 +17,9 @@ class ServeRig {
   ServeRig(Context& ctx, const std::string& model);
 
   /// Forgets all positions from `length` on.
-  void truncate(int64_t length) { cache_.truncate(length); }
-  int64_t length() const { return cache_.length(); }
+  void truncate(int64_t length) { pass_.truncate(length); }
   /// Seconds of a pass over `rows` new tokens with the logits of the last `scored` of them.
-  double pass(int64_t rows, int64_t scored);
+  double pass(int64_t rows, int64_t scored) { return pass_.run(rows, scored); }
 
   Context& context() { return ctx_; }
   const ArchSpec& spec() const { return model_->spec(); }
@@ -29,9 +29,7 @@ class ServeRig {
  private:
   Context& ctx_;
   std::unique_ptr<Decoder> model_;
-  BufferPool buffers_;
-  KvCache cache_;
-  Tensor logits_;
+  TimedPass pass_;
 };
 
 /// Runs `measure(rig, name)` for each of options.models, or options.model; `name` is "model, 2 threads".

@@ -51,7 +51,7 @@ struct Schedule {
   std::vector<double> rates;
 
   Schedule(Context& ctx, Decoder& model, const Tokenizer& tokenizer, std::string given, const DraftConfig& settings)
-      : name(std::move(given)), config(settings), draft(ctx, settings, model.spec().vocab, tokenizer),
+      : name(std::move(given)), config(settings), draft(ctx, settings, model, tokenizer),
         generator(draft.context(), model, &tokenizer, {.max_batch = 1, .speculation = draft.options()}) {}
 };
 

@@ -100,7 +100,7 @@ class Conversation {
   Conversation(Terminal& terminal, const Options& options, const std::string& path)
       : terminal_(terminal), options_(options), chat_(template_of(options, path)), tokenizer_(open_tokenizer(path)),
         model_(open_model(terminal, path, options.memory)),
-        draft_(terminal.context(), options.draft, model_->spec().vocab, tokenizer_),
+        draft_(terminal.context(), options.draft, *model_, tokenizer_),
         generator_(draft_.context(), *model_, &tokenizer_,
                    {.max_batch = 1, .remember = 1, .speculation = draft_.options()}),
         ends_(turn_end_ids(path, tokenizer_, chat_)) {

@@ -109,7 +109,7 @@ int run(Terminal& terminal, std::span<const std::string> args) {
   const Tokenizer tokenizer = open_tokenizer(folder);
   const auto grammar = grammar_of(options, tokenizer);
   const auto model = open_model(terminal, folder, options.memory);
-  DraftSetup draft(terminal.context(), options.draft, model->spec().vocab, tokenizer);
+  DraftSetup draft(terminal.context(), options.draft, *model, tokenizer);
   Generator generator(draft.context(), *model, &tokenizer, {.speculation = draft.options()});
   std::vector<GenerateRequest> requests = requests_of(options, encode_prompt(tokenizer, prompt), grammar);
   const bool streams = !options.json && options.samples == 1;

@@ -65,7 +65,7 @@ int run(Terminal& terminal, std::span<const std::string> args) {
   const std::string path = find_model(options.model);
   const auto model = open_model(terminal, path, options.memory);
   ModelFacts facts(path, model->spec(), options.alias);
-  DraftSetup draft(terminal.context(), options.draft, model->spec().vocab, facts.tokenizer);
+  DraftSetup draft(terminal.context(), options.draft, *model, facts.tokenizer, options.parallel > 1);
   if (options.host != "127.0.0.1" && options.host != "localhost" && options.api_key.empty())
     terminal.log().warn("{} is open to other machines without an --api-key", options.host);
   terminal.own_interrupts();

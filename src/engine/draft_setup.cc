@@ -6,6 +6,7 @@
 #include "engine/async_drafter.h"
 #include "engine/lookup_drafter.h"
 #include "engine/model_drafter.h"
+#include "engine/spec_choice.h"
 #include "formats/hf_folder.h"
 #include "models/gguf_tokenizer.h"
 #include "models/load.h"
@@ -25,8 +26,9 @@ void check_same_vocabulary(const Tokenizer& model, const Tokenizer& draft, const
   }
 }
 
-DraftSetup::DraftSetup(Context& ctx, const DraftConfig& config, int64_t vocab, const Tokenizer& tokenizer)
-    : ctx_(ctx), config_(config) {
+DraftSetup::DraftSetup(Context& ctx, const DraftConfig& config, Decoder& model, const Tokenizer& tokenizer,
+                       bool side_by_side)
+    : ctx_(ctx), config_(config), adaptive_(config.spec == "auto") {
   if (config.spec == "off") return;
   if (config.spec == "lookup") {
     drafter_ = std::make_unique<LookupDrafter>();
@@ -37,24 +39,50 @@ DraftSetup::DraftSetup(Context& ctx, const DraftConfig& config, int64_t vocab, c
     throw error(Code::kUsage, "--spec {} needs a model that guesses: --draft MODEL", config.spec);
   }
   load_draft(tokenizer);
-  const ModelDrafterOptions options{.width = config.width, .children = config.children,
-                                    .most_steps = config.guesses, .head_rows = config.head};
-  if (config.spec != "async") {
-    drafter_ = std::make_unique<ModelDrafter>(ctx, *model_, vocab, options);
-    return;
-  }
-  const int cores = std::max(1, ctx.pool.size() - int(config.threads));
+  if (config_.spec == "auto") measure_and_choose(model, side_by_side);
+  const int64_t vocab = model.spec().vocab;
+  const ModelDrafterOptions options{.width = config_.width, .children = config_.children,
+                                    .most_steps = config_.guesses, .head_rows = config_.head};
+  if (config_.spec == "serial") drafter_ = std::make_unique<ModelDrafter>(ctx, *draft_, vocab, options);
+  if (config_.spec != "async") return;
+  split_cores();
+  drafter_ = std::make_unique<AsyncDrafter>(*draft_ctx_, *draft_, vocab, options);
+}
+
+void DraftSetup::split_cores() {
+  const int cores = std::max(1, ctx_.pool.size() - int(config_.threads));
   pool_ = std::make_unique<ThreadPool>(cores);
-  draft_pool_ = std::make_unique<ThreadPool>(int(config.threads));
-  own_ = std::make_unique<Context>(Context{*pool_, ctx.log, ctx.isa, {}});
-  draft_ctx_ = std::make_unique<Context>(Context{*draft_pool_, ctx.log, ctx.isa, {}});
-  drafter_ = std::make_unique<AsyncDrafter>(*draft_ctx_, *model_, vocab, options);
+  draft_pool_ = std::make_unique<ThreadPool>(int(config_.threads));
+  own_ = std::make_unique<Context>(Context{*pool_, ctx_.log, ctx_.isa, {}});
+  draft_ctx_ = std::make_unique<Context>(Context{*draft_pool_, ctx_.log, ctx_.isa, {}});
+}
+
+void DraftSetup::measure_and_choose(Decoder& model, bool side_by_side) {
+  const SpecCosts serial = measure_serial(ctx_, model, *draft_);
+  std::vector<SpecSplit> splits;
+  const int64_t most = side_by_side ? 0 : ctx_.pool.size() / 2;
+  for (config_.threads = 1; config_.threads <= most; config_.threads *= 2) {
+    split_cores();
+    splits.push_back({config_.threads, measure_beside(*own_, model, *draft_ctx_, *draft_)});
+  }
+  own_.reset();
+  draft_ctx_.reset();
+  pool_.reset();
+  draft_pool_.reset();
+  const SpecChoice choice = choose_speculation(serial, splits, config_.guesses);
+  ctx_.log.info("speculation: {} ({:.1f} ms a pass of the model, {:.1f} of the draft)", choice.text(),
+                1e3 * serial.target_s, 1e3 * serial.draft_s);
+  config_.spec = !choice.speculates ? "off" : choice.async ? "async" : "serial";
+  config_.threads = choice.draft_threads;
+  config_.guesses = std::max<int64_t>(1, choice.guesses);
+  config_.width = choice.width;
+  config_.children = choice.children;
 }
 
 void DraftSetup::load_draft(const Tokenizer& tokenizer) {
   const std::string path = find_model(config_.draft);
   check_same_vocabulary(tokenizer, load_tokenizer(path), path);
-  model_ = load_model(ctx_, one_process_mesh(), path, {.blocks = Blocks::kPack});
+  draft_ = load_model(ctx_, one_process_mesh(), path, {.blocks = Blocks::kPack});
 }
 
 }  // namespace espalier
