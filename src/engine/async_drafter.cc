@@ -36,7 +36,7 @@ Draft AsyncDrafter::propose(std::span<const int32_t> text, int64_t most, const P
 
 Draft AsyncDrafter::known(std::span<const int32_t> text, int64_t most) const {
   const std::optional<int32_t> node = drafter_.find(text);
-  return node ? drafter_.heaviest(most, *node) : Draft{};
+  return node ? drafter_.guesses(most, *node) : Draft{};
 }
 
 // A guess comes with the pass that runs, where its node is among those; otherwise with the next. What it brings is one

@@ -12,6 +12,11 @@
 #include "models/load.h"
 
 namespace espalier {
+namespace {
+
+constexpr int64_t kOutcomeWidth = 8;  // outcomes that one pass of the draft prepares for
+
+}  // namespace
 
 void check_same_vocabulary(const Tokenizer& model, const Tokenizer& draft, const std::string& draft_path) {
   const int64_t shared = std::min(model.vocab_size(), draft.vocab_size());
@@ -41,10 +46,15 @@ DraftSetup::DraftSetup(Context& ctx, const DraftConfig& config, Decoder& model, 
   load_draft(tokenizer);
   if (config_.spec == "auto") measure_and_choose(model, side_by_side);
   const int64_t vocab = model.spec().vocab;
-  const ModelDrafterOptions options{.width = config_.width, .children = config_.children,
+  ModelDrafterOptions options{.width = config_.width, .children = config_.children,
                                     .most_steps = config_.guesses, .head_rows = config_.head};
   if (config_.spec == "serial") drafter_ = std::make_unique<ModelDrafter>(ctx, *draft_, vocab, options);
-  if (config_.spec != "async") return;
+  if (config_.spec != "async" && config_.spec != "outcomes") return;
+  if (config_.spec == "outcomes") {
+    options.outcomes = OutcomeOptions{.chain = config_.guesses};
+    options.width = std::max<int64_t>(options.width, kOutcomeWidth);
+    options.children = options.outcomes->fan + 1;
+  }
   split_cores();
   drafter_ = std::make_unique<AsyncDrafter>(*draft_ctx_, *draft_, vocab, options);
 }

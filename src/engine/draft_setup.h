@@ -18,16 +18,16 @@ struct DraftConfig {
 
   void visit(Fields& f) {
     f.field("draft", draft, "smaller model of the same vocabulary that guesses ahead; the text stays the same");
-    f.choice("spec", spec, {"auto", "off", "serial", "async", "lookup"},
-             "who guesses, and when: the draft before each pass, the draft beside it on cores of its own, or what the "
-             "text said before; auto: measures both models at the start and takes what is the fastest, for as long as "
-             "it pays");
+    f.choice("spec", spec, {"auto", "off", "serial", "async", "outcomes", "lookup"},
+             "who guesses, and when: the draft before each pass, the draft beside it on cores of its own (a tree, or a "
+             "chain for each outcome), or what the text said before; auto: measures both models at the start and takes "
+             "what is the fastest, for as long as it pays");
     f.field("spec_guesses", guesses, "most guesses that a pass verifies", 1, 63);
     f.field("spec_width", width, "guesses of a tree that the draft continues in one pass, 1: a chain; auto chooses", 1,
             64);
     f.field("spec_children", children, "guesses that it makes behind each; auto chooses", 1, 64);
     f.field("spec_head", head, "the draft guesses among its first so many (most frequent) ids; 0: all", 0);
-    f.field("spec_threads", threads, "cores of the draft with --spec async", 1, 1024);
+    f.field("spec_threads", threads, "cores of the draft with --spec async or outcomes", 1, 1024);
   }
 };
 

@@ -34,7 +34,7 @@ Draft ModelDrafter::propose(std::span<const int32_t> text, int64_t most, const P
     round.pass_s = pass_s_;
     if (!worth_a_pass(tree_, round, costs) || !grow()) break;
   }
-  Draft draft = heaviest(most);
+  Draft draft = guesses(most);
   counters_.wait_s += watch.seconds();
   return draft;
 }
@@ -138,7 +138,8 @@ std::optional<ModelDrafter::Pass> ModelDrafter::begin_pass() {
   const int64_t end = prefix() + int64_t(unread_.size()), positions = model_.spec().positions;
   if (tree_.empty() || tree_.seen() >= options_.most_nodes || end + 1 > positions) return std::nullopt;
   if (!unread_.empty()) return reading_pass();
-  std::vector<int32_t> nodes = tree_.frontier(int32_t(options_.width));
+  std::vector<int32_t> nodes = options_.outcomes ? outcome_frontier(tree_, *options_.outcomes, options_.width)
+                                                 : tree_.frontier(int32_t(options_.width));
   std::erase_if(nodes, [&](int32_t i) { return prefix() + tree_.at(i).depth + 1 > positions; });
   if (nodes.empty()) return std::nullopt;
   return growing_pass(std::move(nodes));
@@ -236,12 +237,15 @@ void ModelDrafter::add_children(int32_t node, int64_t row) {
   for (const Best& b : best) tree_.add(node, b.id, double(b.logit) - double(log_sums_[size_t(row)]));
 }
 
-Draft ModelDrafter::heaviest(int64_t most, int32_t node) const {
+Draft ModelDrafter::guesses(int64_t most, int32_t node) const {
   TokenTree below = tree_;
   if (node != 0) below.reroot(node);
   Draft draft;
   std::vector<int32_t> place(size_t(below.size()), -1);
-  for (const int32_t i : below.heaviest(int32_t(most))) {
+  const std::vector<int32_t> nodes =
+      options_.outcomes ? likeliest_chain(below, 0, std::min(most, options_.outcomes->chain))
+                        : below.heaviest(int32_t(most));
+  for (const int32_t i : nodes) {
     place[size_t(i)] = int32_t(draft.tokens.size());
     draft.tokens.push_back(below.at(i).token);
     draft.parents.push_back(below.at(i).parent == 0 ? -1 : place[size_t(below.at(i).parent)]);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/drafter.h"
+#include "engine/outcome_frontier.h"
 #include "engine/token_tree.h"
 #include "models/decoder.h"
 
@@ -18,6 +19,7 @@ struct ModelDrafterOptions {
   int64_t most_steps = 8;  ///< passes before a proposal
   int64_t head_rows = 0;   ///< guess among the first so many ids only (the frequent ones of a BPE vocabulary); 0: all
   int64_t most_nodes = 256;    ///< seen by a pass; as many of the others are kept
+  std::optional<OutcomeOptions> outcomes = std::nullopt;  ///< grow these instead of the heaviest nodes
 };
 
 class ModelDrafter : public Drafter {
@@ -35,8 +37,8 @@ class ModelDrafter : public Drafter {
   void follow(std::span<const int32_t> text);
   /// The node of the text's last token; none where the tree does not reach so far.
   std::optional<int32_t> find(std::span<const int32_t> text) const;
-  /// The heaviest nodes below `node`, at most `most`.
-  Draft heaviest(int64_t most, int32_t node = 0) const;
+  /// The heaviest nodes below `node`, at most `most`; of outcomes, the chain that was prepared for it.
+  Draft guesses(int64_t most, int32_t node = 0) const;
   /// One pass over the heaviest nodes that none has seen, and before that all that is unread of the text. False where
   /// the tree is full or the context ends.
   bool grow();

@@ -11,6 +11,12 @@
 namespace espalier {
 namespace {
 
+/// A tiny model's passes are too short to be shared among cores, less so when others work on them.
+struct Alone {
+  ThreadPool pool{1};
+  Context ctx{pool, silent_log(), choose_isa(), {}};
+};
+
 constexpr int64_t kLength = 4, kTexts = 25000;  // tokens a text, texts: 100,000 draws
 using Text = std::vector<int32_t>;
 
@@ -27,8 +33,8 @@ GenerateRequest request_of(uint64_t id) {
 }
 
 /// The probability of every text, from the logits of plain passes and the sampler's own arithmetic.
-std::map<Text, double> exact(GoldenModel& model, double temperature) {
-  Generator generator(model.ctx, *model.model, nullptr);
+std::map<Text, double> exact(Context& ctx, Decoder& model, double temperature) {
+  Generator generator(ctx, model, nullptr);
   std::map<Text, double> texts = {{{}, 1.0}};
   for (int64_t length = 0; length < kLength; ++length) {
     std::map<Text, double> longer;
@@ -51,8 +57,8 @@ std::map<Text, double> exact(GoldenModel& model, double temperature) {
   return texts;
 }
 
-std::map<Text, int64_t> drawn(GoldenModel& model, Drafter& drafter) {
-  Generator generator(model.ctx, *model.model, nullptr,
+std::map<Text, int64_t> drawn(Context& ctx, Decoder& model, Drafter& drafter) {
+  Generator generator(ctx, model, nullptr,
                       {.remember = 1, .speculation = {.drafter = &drafter, .most = 5, .adaptive = false}});
   std::map<Text, int64_t> counts;
   for (int64_t i = 0; i < kTexts; ++i) ++counts[generator.generate(request_of(uint64_t(i))).ids];
@@ -93,32 +99,25 @@ double bound(int64_t freedom) {
   return n * std::pow(1 - 2 / (9 * n) + z * std::sqrt(2 / (9 * n)), 3);
 }
 
-void expect_the_models_distribution(GoldenModel& target, Drafter& drafter) {
-  const std::map<Text, int64_t> counts = drawn(target, drafter);
-  const ChiSquare right = chi_square(counts, exact(target, 1));
+void expect_the_models_distribution(const ModelDrafterOptions& shape) {
+  Alone alone;
+  GoldenModel target("llama2", choose_isa()), draft("mistral", choose_isa());
+  ModelDrafter drafter(alone.ctx, *draft.model, target.model->spec().vocab, shape);
+  const std::map<Text, int64_t> counts = drawn(alone.ctx, *target.model, drafter);
+  const ChiSquare right = chi_square(counts, exact(alone.ctx, *target.model, 1));
   EXPECT_LT(right.statistic, bound(right.freedom)) << right.freedom << " degrees of freedom";
   EXPECT_GT(right.freedom, 30);
   // The test can tell: a temperature a fifth higher is another distribution.
-  const ChiSquare wrong = chi_square(counts, exact(target, 1.2));
+  const ChiSquare wrong = chi_square(counts, exact(alone.ctx, *target.model, 1.2));
   EXPECT_GT(wrong.statistic, bound(wrong.freedom));
 }
 
-struct Pair {
-  GoldenModel target{"llama2", choose_isa()}, draft{"mistral", choose_isa()};
-};
-
 TEST(SpeculationDistribution, AChainLeavesIt) {
-  Pair pair;
-  ModelDrafter drafter(pair.target.ctx, *pair.draft.model, pair.target.model->spec().vocab,
-                       {.width = 1, .children = 1, .most_steps = 3});
-  expect_the_models_distribution(pair.target, drafter);
+  expect_the_models_distribution({.width = 1, .children = 1, .most_steps = 3});
 }
 
 TEST(SpeculationDistribution, ATreeLeavesIt) {
-  Pair pair;
-  ModelDrafter drafter(pair.target.ctx, *pair.draft.model, pair.target.model->spec().vocab,
-                       {.width = 3, .children = 3, .most_steps = 2});
-  expect_the_models_distribution(pair.target, drafter);
+  expect_the_models_distribution({.width = 3, .children = 3, .most_steps = 2});
 }
 
 }  // namespace

@@ -182,6 +182,20 @@ TEST(Speculation, AnAsyncDraftGoesOnBelowItsGuesses) {
   EXPECT_GT(drafter.propose(text, 4, {}).size(), 0);
 }
 
+TEST(Speculation, PreparedOutcomesKeepTheText) {
+  Pair pair;
+  ThreadPool pool(1);
+  Context beside{pool, silent_log(), choose_isa(), {}};
+  AsyncDrafter drafter(beside, *pair.draft.model, pair.target.model->spec().vocab,
+                       {.width = 6, .children = 4, .outcomes = OutcomeOptions{.chain = 3, .fan = 3}});
+  Generator generator = pair.guided(drafter, 7);
+  for (uint64_t number = 0; number < 60; ++number) {
+    const GenerateRequest request = request_of(number, pair.target.model->spec());
+    expect_same(generator.generate(request), pair.plain(request), number);
+  }
+  EXPECT_GT(drafter.counters().passes, 60);
+}
+
 TEST(Speculation, AnAsyncDraftThatFailsSaysSo) {
   Pair pair;
   ThreadPool pool(1);
@@ -259,6 +273,34 @@ TEST(TokenTree, HeaviestNodesAreATree) {
   EXPECT_EQ(tree.at(0).token, 11);
   EXPECT_EQ(tree.at(1).depth, 1);
   EXPECT_NEAR(tree.at(1).log_weight, -0.1, 1e-12);
+}
+
+// A chain of two guesses, and what may come instead of the first, of the second, and behind both.
+TEST(OutcomeFrontier, GoesFromTheChainToItsOutcomesToTheirContinuations) {
+  TokenTree tree;
+  tree.plant(1);
+  const OutcomeOptions options{.chain = 2, .fan = 2};
+  const auto see = [&](const std::vector<int32_t>& nodes) {
+    for (const int32_t node : nodes) {
+      tree.set_cell(node, tree.size());
+      for (int32_t rank = 0; rank < 3; ++rank) tree.add(node, 10 + rank, -1 - rank);
+    }
+  };
+  std::vector<std::vector<int32_t>> passes;
+  for (std::vector<int32_t> next; !(next = outcome_frontier(tree, options, 3)).empty(); see(next))
+    passes.push_back(next);
+  ASSERT_GE(passes.size(), 4u);
+  EXPECT_EQ(passes[0], (std::vector<int32_t>{0}));
+  EXPECT_EQ(passes[1], (std::vector<int32_t>{1}));   // the chain: 10, 10
+  EXPECT_EQ(passes[2], (std::vector<int32_t>{4}));
+  EXPECT_EQ(passes[3], (std::vector<int32_t>{2, 3, 5}));  // 11 or 12 instead of the first, 11 instead of the second
+  EXPECT_EQ(passes[4], (std::vector<int32_t>{7, 10, 13}));  // what follows both, and behind 11 and 12
+  // Every outcome has its chain: two instead of the first, one each behind one and two guesses.
+  for (const auto& [node, token] : {std::pair{0, 11}, {0, 12}, {1, 11}, {4, 10}}) {
+    const std::optional<int32_t> head = tree.child(node, token);
+    ASSERT_TRUE(head);
+    EXPECT_EQ(likeliest_chain(tree, *head, 9).size(), 2u) << node << " " << token;
+  }
 }
 
 TEST(TokenTree, WhatNoPassHasSeenAndWeighsLeastGoes) {
