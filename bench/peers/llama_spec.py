@@ -25,6 +25,16 @@ PROMPTS = [
     "Once upon a time there was a fisherman who lived by the sea with his",
     "fn factorial(n: u64) -> u64 {\n",
     "To make a good vegetable soup you first need to",
+    "#include <vector>\n\n// Merge sort of a vector of integers.\nstd::vector<int> merge_sort(std::vector<int> v) {\n",
+    "Dear team,\n\nI am writing to let you know that the release has been moved to",
+    "function debounce(fn, wait) {\n  // Call fn only after wait milliseconds of silence.\n",
+    "The difference between a virus and a bacterium is that",
+    "class LinkedList:\n    def __init__(self):\n        self.head = None\n\n    def append(self, value):\n",
+    "In economics, inflation means",
+    "def is_prime(n):\n",
+    "Write a list of ten tips for learning a new language:\n1.",
+    'package main\n\nimport "fmt"\n\n// Print the first ten squares.\nfunc main() {\n',
+    "The patient was admitted with chest pain and shortness of breath. On examination",
 ]
 
 

@@ -30,7 +30,7 @@ namespace {
 struct Options {
   std::string model, system, chat_template;
   int64_t max_tokens = 2048;
-  ModelMemory memory;
+  WriterMemory memory;
   DraftConfig draft;
   SamplerConfig sampler;
   bool render = false;
@@ -102,7 +102,8 @@ class Conversation {
         model_(open_model(terminal, path, options.memory)),
         draft_(terminal.context(), options.draft, *model_, tokenizer_),
         generator_(draft_.context(), *model_, &tokenizer_,
-                   {.max_batch = 1, .remember = 1, .speculation = draft_.options()}),
+                   {.max_batch = 1, .remember = 1,
+                    .cache_type = options.memory.cache_type(), .speculation = draft_.options()}),
         ends_(turn_end_ids(path, tokenizer_, chat_)) {
     reset();
   }

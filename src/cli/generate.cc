@@ -24,7 +24,7 @@ namespace {
 struct Options {
   std::string model, prompt, prompt_file, grammar, json_schema;
   int64_t max_tokens = 128, samples = 1;
-  ModelMemory memory;
+  WriterMemory memory;
   DraftConfig draft;
   SamplerConfig sampler;
   std::vector<std::string> stop;
@@ -110,7 +110,8 @@ int run(Terminal& terminal, std::span<const std::string> args) {
   const auto grammar = grammar_of(options, tokenizer);
   const auto model = open_model(terminal, folder, options.memory);
   DraftSetup draft(terminal.context(), options.draft, *model, tokenizer);
-  Generator generator(draft.context(), *model, &tokenizer, {.speculation = draft.options()});
+  Generator generator(draft.context(), *model, &tokenizer,
+                      {.cache_type = options.memory.cache_type(), .speculation = draft.options()});
   std::vector<GenerateRequest> requests = requests_of(options, encode_prompt(tokenizer, prompt), grammar);
   const bool streams = !options.json && options.samples == 1;
   if (streams) {

@@ -25,6 +25,17 @@ struct ModelMemory {
   }
 };
 
+/// The same for verbs whose model writes, and so remembers the keys and values of a text.
+struct WriterMemory : ModelMemory {
+  std::string cache_dtype = "f32";
+  void visit(Fields& f) {
+    ModelMemory::visit(f);
+    f.choice("cache_dtype", cache_dtype, {"f32", "bf16", "q8"},
+             "of the keys and values that are kept of a text: bf16 takes half of the memory, q8 little over a quarter");
+  }
+  CacheType cache_type() const { return parse_cache_type(cache_dtype); }
+};
+
 /// Loads the model at `folder` (find_model's).
 std::unique_ptr<Decoder> open_model(Terminal& terminal, const std::string& folder, const ModelMemory& memory = {});
 

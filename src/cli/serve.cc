@@ -20,7 +20,7 @@ struct Options {
   int64_t port = 8080, parallel = 8, queue = 256, prefill_rows = 32, remember = 8;
   double drain_s = 30;
   bool slide = false;
-  ModelMemory memory;
+  WriterMemory memory;
   DraftConfig draft;
   SamplerConfig sampler;
   void visit(Fields& f) {
@@ -51,6 +51,7 @@ ApiOptions api_options(const Options& options, const DraftSetup& draft) {
   api.scheduler.generator = {.max_batch = options.parallel,
                              .prefill_rows = options.prefill_rows,
                              .remember = options.remember,
+                             .cache_type = options.memory.cache_type(),
                              .speculation = draft.options()};
   api.scheduler.max_waiting = options.queue;
   api.defaults = {.sampler = options.sampler, .slide = options.slide};

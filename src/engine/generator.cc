@@ -15,7 +15,7 @@ struct Generator::Sequence {
   Sequence(const ArchSpec& spec, const GeneratorOptions& options, const Tokenizer* tokenizer, GenerateRequest r,
            size_t number_given)
       : number(number_given), request(std::move(r)), sampler(request.sampler, request.id, tokenizer),
-        cache(spec, options.cache_dtype), tokens(request.prompt) {
+        cache(spec, options.cache_type), tokens(request.prompt) {
     if (tokenizer) stream.emplace(*tokenizer, request.stop);
     if (request.grammar) grammar.emplace(request.grammar);
     result.prompt_tokens = int64_t(tokens.size());

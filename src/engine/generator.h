@@ -85,7 +85,7 @@ struct GeneratorOptions {
   int64_t max_batch = 16;       ///< sequences at a time
   int64_t prefill_rows = 128;   ///< prompt tokens a pass
   int64_t remember = 0;         ///< finished sequences whose cache a prompt that begins alike may take over
-  DType cache_dtype = DType::kF32;
+  CacheType cache_type = CacheType::kF32;
   SpeculationOptions speculation;
 };
 

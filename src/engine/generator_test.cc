@@ -9,6 +9,7 @@
 #include "base/json_value.h"
 #include "engine/prompt.h"
 #include "models/golden_model.h"
+#include "models/tiny_model.h"
 #include "models/init.h"
 #include "text/utf8.h"
 
@@ -221,10 +222,38 @@ TEST(Generator, ABf16CacheStaysWithinItsBound) {
   GoldenModel g("llama3", choose_isa());
   GenerateRequest request{.prompt = {g.ids.begin(), g.ids.begin() + 16}, .max_tokens = 1, .sampler = greedy()};
   const Recorded exact = alone(g.ctx, *g.model, request), rounded =
-      alone(g.ctx, *g.model, request, {.cache_dtype = DType::kBF16});
+      alone(g.ctx, *g.model, request, {.cache_type = CacheType::kBF16});
   const double error = relative_error(rounded.logits[0].data(), exact.logits[0].data(), g.model->spec().vocab);
   EXPECT_GT(error, 0);
   EXPECT_LT(error, 8 * 2 * 0x1p-9 / std::sqrt(3.0));
+}
+
+// q8 errs by up to half a scale, 1 / 254 of the largest of a block; numbers of a normal block of 32 reach about 2.1
+// standard deviations, so that the root of the mean square error is 2.1 / 127 / sqrt(12) of theirs. Counted as above.
+TEST(Generator, AnEightBitCacheStaysWithinItsBound) {
+  ArchSpec spec = tiny_spec("llama");
+  spec.head_size = 32;
+  ThreadPool pool(2);
+  Context ctx{pool, silent_log(), choose_isa(), {}};
+  Decoder model(spec, one_process_mesh(), DType::kF32, true);
+  initialise(ctx, model, 3, 0.2);
+  GenerateRequest request{.prompt = {5, 9, 300, 41, 7, 650, 2, 77, 78, 79, 12}, .max_tokens = 8, .sampler = greedy(),
+                          .ignore_eos = true};
+  const Recorded exact = alone(ctx, model, request);
+  const Recorded rounded = alone(ctx, model, request, {.cache_type = CacheType::kQ8});
+  const double error = relative_error(rounded.logits[0].data(), exact.logits[0].data(), spec.vocab);
+  EXPECT_GT(error, 0);
+  EXPECT_LT(error, 8 * 2 * 2.1 / 127 / std::sqrt(12.0));
+  // Beside others and behind a remembered prompt a request gets the same bits.
+  Generator generator(ctx, model, nullptr, {.remember = 2, .cache_type = CacheType::kQ8});
+  for (int i = 0; i < 2; ++i) {
+    const auto results = generator.generate({request, {.prompt = {8, 9}, .max_tokens = 5}, request});
+    EXPECT_EQ(results[0].ids, rounded.result.ids);
+    EXPECT_EQ(results[2].ids, rounded.result.ids);
+  }
+  spec.head_size = 8;
+  EXPECT_THROW(KvCache(spec, CacheType::kQ8), Error);
+  EXPECT_THROW(parse_cache_type("q4"), Error);
 }
 
 TEST(Generator, EveryReasonToFinish) {

@@ -59,7 +59,8 @@ struct KeyPaths {
 
 /// Attention of new rows over a cache, for generation. The n new rows are the last of `keys` positions; row i (of n)
 /// sits at position keys - n + i and sees positions first_key(i) = max(0, position - window + 1) ... position.
-///   q f32 [n, H*D]; k, v f32 or bf16 [>= keys, K*D]; out f32 [n, H*D]. window 0: unlimited; softcap as above.
+///   q f32 [n, H*D]; k, v f32 or bf16 [>= keys, K*D], or u8 as kernels/q8_rows.h has them (D % 32 == 0);
+///   out f32 [n, H*D]. window 0: unlimited; softcap as above.
 /// With `paths` a row's position and keys are what they say instead; `keys` counts the cache's rows.
 /// Each row's bits depend on its own query and the keys it sees alone: not on n, and not on where its path lies.
 struct CachedAttentionArgs {

@@ -39,7 +39,7 @@ T& cached(Context& ctx) {
 
 /// What a scratch buffer is for. A kernel that calls another one uses a slot of its own.
 enum class Slot {
-  kPartials, kGemm, kGemmPacked, kGemmSums, kAttention, kAttentionPartials, kRowGemm,
+  kPartials, kGemm, kGemmPacked, kGemmSums, kAttention, kAttentionPartials, kAttentionWide, kRowGemm,
   kQuantRows, kQuantNumbers, kQuantPanels, kMuon, kCount
 };
 

@@ -7,6 +7,7 @@
 
 #include "kernels/cache.h"
 #include "kernels/entries.h"
+#include "kernels/q8_rows.h"
 #include "kernels/simd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -127,6 +128,20 @@ void sum_values(const float* weights, const Rows<T>& v, int64_t keys, int64_t D,
   });
 }
 
+/// Numbers [first, first + D) of cache rows in 8 bits, as f32 [keys, D].
+void widen_q8(const Rows<uint8_t>& rows, int64_t keys, int64_t width, int64_t first, int64_t D, float* out) {
+  const hn::Rebind<int8_t, F32> i8;
+  const hn::Rebind<int32_t, F32> i32;
+  for (int64_t j = 0; j < keys; ++j, out += D) {
+    const uint8_t* row = rows.at(j);
+    const auto* numbers = reinterpret_cast<const int8_t*>(row) + first;
+    for (int64_t d = 0; d < D; d += kLanes) {
+      const V whole = hn::ConvertTo(F32(), hn::PromoteTo(i32, hn::LoadU(i8, numbers + d)));
+      store(out + d, hn::Mul(whole, splat(q8_scale(row, width, (first + d) / kQ8Block))), Whole());
+    }
+  }
+}
+
 /// One row's query heads of one key/value head, and the keys that the row sees.
 struct Unit {
   int64_t row, kv_head, first, end;
@@ -147,41 +162,65 @@ struct Cached {
     return most;
   }
 
-  /// The rows of `m` that the unit's positions from `position` on have.
+  /// The rows of `m` from `column` on that the unit's positions from `position` on have.
   template <class T>
-  Rows<T> rows_from(ConstMat m, const Unit& u, int64_t position) const {
-    const T* column = m.row<T>(0) + u.kv_head * D;
+  Rows<T> rows_from(ConstMat m, const Unit& u, int64_t column, int64_t position) const {
+    const T* first = m.row<T>(0) + column;
     const KeyPaths* paths = args.paths;
     const int64_t in_order = paths ? std::max<int64_t>(0, paths->shared - position) : args.keys;
     const int32_t* path = paths ? paths->rows + u.row * paths->stride + std::max<int64_t>(0, position - paths->shared)
                                 : nullptr;
-    return {column + position * m.stride, column, m.stride, in_order, path};
+    return {first + position * m.stride, first, m.stride, in_order, path};
   }
 
-  /// The parts of queries [query, query + kQueries) of the unit for the keys it sees of one block.
+  /// Keys and values of one block that a unit sees.
+  template <class T>
+  struct Block {
+    Rows<T> k, v;
+    int64_t keys;
+  };
+
+  /// Memory of one worker that run_block needs.
+  int64_t wide_size() const { return args.k.dtype == DType::kU8 ? 2 * kBlockKeys * D : 0; }
+
+  /// The parts of queries [query, query + kQueries) of the unit for the keys of one block.
   template <int kQueries, class T>
-  void run_tile(const Unit& u, int64_t block, int64_t query, Part* parts) const {
+  void run_tile(const Unit& u, const Block<T>& block, int64_t query, Part* parts) const {
     alignas(64) float scores[kQueries * kBlockKeys];
-    const int64_t key = std::max(u.first, block * kBlockKeys), end = std::min(u.end, (block + 1) * kBlockKeys);
-    score_keys<kQueries>(args.q.row<float>(u.row) + (u.kv_head * group + query) * D, rows_from<T>(args.k, u, key),
-                         end - key, D, scores);
+    score_keys<kQueries>(args.q.row<float>(u.row) + (u.kv_head * group + query) * D, block.k, block.keys, D, scores);
     const bool capped = args.softcap > 0;
     for (int i = 0; i < kQueries; ++i) {
-      if (capped) cap_scores(scores + i * kBlockKeys, end - key, args.scale, args.softcap);
-      weigh(scores + i * kBlockKeys, end - key, capped ? 1 : args.scale, parts[i]);
+      if (capped) cap_scores(scores + i * kBlockKeys, block.keys, args.scale, args.softcap);
+      weigh(scores + i * kBlockKeys, block.keys, capped ? 1 : args.scale, parts[i]);
     }
-    sum_values<kQueries>(scores, rows_from<T>(args.v, u, key), end - key, D, parts);
+    sum_values<kQueries>(scores, block.v, block.keys, D, parts);
   }
 
   /// The same for all queries of the unit.
   template <class T>
-  void run_block(const Unit& u, int64_t block, Part* parts) const {
-    using Tile = void (Cached::*)(const Unit&, int64_t, int64_t, Part*) const;
+  void run_tiles(const Unit& u, const Block<T>& block, Part* parts) const {
+    using Tile = void (Cached::*)(const Unit&, const Block<T>&, int64_t, Part*) const;
     static constexpr Tile kTiles[] = {&Cached::run_tile<1, T>, &Cached::run_tile<2, T>, &Cached::run_tile<3, T>,
                                       &Cached::run_tile<4, T>};
     for (int64_t query = 0; query < group; query += kTileQueries) {
       const int64_t count = std::min<int64_t>(group - query, kTileQueries);
       (this->*kTiles[count - 1])(u, block, query, parts + query);
+    }
+  }
+
+  /// Block number `block` of the cache. Keys and values in 8 bits are widened once for all queries that share them.
+  template <class T>
+  void run_block(const Unit& u, int64_t block, float* wide, Part* parts) const {
+    const int64_t key = std::max(u.first, block * kBlockKeys), end = std::min(u.end, (block + 1) * kBlockKeys);
+    const int64_t keys = end - key, column = u.kv_head * D;
+    if constexpr (sizeof(T) == 1) {
+      const int64_t width = args.kv_heads * D;
+      float *k = wide, *v = wide + kBlockKeys * D;
+      widen_q8(rows_from<T>(args.k, u, 0, key), keys, width, column, D, k);
+      widen_q8(rows_from<T>(args.v, u, 0, key), keys, width, column, D, v);
+      run_tiles<float>(u, {{k, nullptr, D, keys, nullptr}, {v, nullptr, D, keys, nullptr}, keys}, parts);
+    } else {
+      run_tiles<T>(u, {rows_from<T>(args.k, u, column, key), rows_from<T>(args.v, u, column, key), keys}, parts);
     }
   }
 
@@ -201,15 +240,17 @@ void run_units(Context& ctx, const Cached& cached, int64_t units) {
   Scratch& memory = scratch(ctx);
   auto* parts = memory.get<std::byte>(Slot::kAttentionPartials, part_bytes * ctx.pool.size());
   float* sums = memory.get<float>(Slot::kAttention, parts_size * ctx.pool.size());
+  float* wide = memory.get<float>(Slot::kAttentionWide, cached.wide_size() * ctx.pool.size());
   ctx.pool.parallel_for(units, [&](int64_t task, int worker) {
     Part* all = reinterpret_cast<Part*>(parts + worker * part_bytes);
     Part* next = all + group;
     for (int64_t i = 0; i < 2 * group; ++i) all[i].sums = sums + worker * parts_size + i * D;
+    float* own = wide + worker * cached.wide_size();
     const Unit unit = cached.unit(task);
     const int64_t first = unit.first / kBlockKeys, last = (unit.end - 1) / kBlockKeys;
-    cached.run_block<T>(unit, first, all);
+    cached.run_block<T>(unit, first, own, all);
     for (int64_t block = first + 1; block <= last; ++block) {
-      cached.run_block<T>(unit, block, next);
+      cached.run_block<T>(unit, block, own, next);
       for (int64_t i = 0; i < group; ++i) join(all[i], next[i], D);
     }
     for (int64_t i = 0; i < group; ++i) cached.write(unit, i, all[i]);
@@ -223,15 +264,16 @@ void run_blocks(Context& ctx, const Cached& cached, int64_t units) {
   Scratch& memory = scratch(ctx);
   Part* parts = memory.get<Part>(Slot::kAttentionPartials, units * blocks * group);
   float* sums = memory.get<float>(Slot::kAttention, units * blocks * group * D);
+  float* wide = memory.get<float>(Slot::kAttentionWide, cached.wide_size() * ctx.pool.size());
   const auto sees = [&](const Unit& u, int64_t block) {
     return (block + 1) * kBlockKeys > u.first && block * kBlockKeys < u.end;
   };
-  ctx.pool.parallel_for(units * blocks, [&](int64_t task, int) {
+  ctx.pool.parallel_for(units * blocks, [&](int64_t task, int worker) {
     const Unit unit = cached.unit(task % units);
     const int64_t block = task / units, at = (task % units * blocks + block) * group;
     if (!sees(unit, block)) return;
     for (int64_t i = 0; i < group; ++i) parts[at + i].sums = sums + (at + i) * D;
-    cached.run_block<T>(unit, block, parts + at);
+    cached.run_block<T>(unit, block, wide + worker * cached.wide_size(), parts + at);
   });
   for (int64_t index = 0; index < units; ++index) {
     const Unit unit = cached.unit(index);
@@ -245,15 +287,19 @@ void run_blocks(Context& ctx, const Cached& cached, int64_t units) {
   }
 }
 
-void run(Context& ctx, const CachedAttentionArgs& args) {
+template <class T>
+void run_typed(Context& ctx, const CachedAttentionArgs& args) {
   const Cached cached{args, args.heads / args.kv_heads, args.head_size};
   const int64_t units = args.q.rows * args.kv_heads;
-  visit_float(args.k.dtype, [&](auto t) {
-    if (units < kTasksWanted && args.keys > kBlockKeys)
-      run_blocks<decltype(t)>(ctx, cached, units);
-    else
-      run_units<decltype(t)>(ctx, cached, units);
-  });
+  if (units < kTasksWanted && args.keys > kBlockKeys)
+    run_blocks<T>(ctx, cached, units);
+  else
+    run_units<T>(ctx, cached, units);
+}
+
+void run(Context& ctx, const CachedAttentionArgs& args) {
+  if (args.k.dtype == DType::kU8) return run_typed<uint8_t>(ctx, args);
+  visit_float(args.k.dtype, [&](auto t) { run_typed<decltype(t)>(ctx, args); });
 }
 
 }  // namespace
@@ -270,6 +316,7 @@ void cached_attention(Context& ctx, const CachedAttentionArgs& args) {
   ESP_CHECK(args.keys >= args.q.rows && args.k.rows >= args.keys && args.v.rows >= args.keys,
             "{} new rows, {} positions, cache of {} and {}", args.q.rows, args.keys, args.k.rows, args.v.rows);
   ESP_CHECK(args.k.dtype == args.v.dtype, "k {}, v {}", dtype_name(args.k.dtype), dtype_name(args.v.dtype));
+  ESP_CHECK(args.k.dtype != DType::kU8 || args.head_size % kQ8Block == 0, "heads of {} in 8 bits", args.head_size);
   ESP_SIMD(ctx, run)(ctx, args);
 }
 

@@ -51,6 +51,44 @@ TEST_F(CachedAttention, SoftCaps) {
                     .dtype = dtype, .softcap = softcap});
 }
 
+// Keys and values in 8 bits: what they mean is exact, so the bound is that of f32. With paths and without.
+TEST_F(CachedAttention, ReadsEightBits) {
+  constexpr int64_t kRows = 3, kHeads = 6, kKvHeads = 2, kSize = 64, kWidth = kKvHeads * kSize;
+  for (const int64_t keys : {5, 300, 700})
+    for (const bool paths : {false, true}) {
+      std::vector<uint8_t> k(size_t(keys * q8_row_bytes(kWidth))), v(k.size());
+      std::vector<float> q(kRows * kHeads * kSize), numbers(size_t(keys * kWidth)), expected(q.size()), out(q.size());
+      const Rng rng(uint64_t(keys), Purpose::kTest, 7);
+      uint64_t counter = 0;
+      for (float& x : q) x = rng.uniform(counter++) - 0.5f;
+      Context reference{one_, silent_log(), Isa::kReference, {}};
+      const auto bytes = [&](std::vector<uint8_t>& m) {
+        return Mat{m.data(), DType::kU8, keys, q8_row_bytes(kWidth), q8_row_bytes(kWidth)};
+      };
+      for (auto* side : {&k, &v}) {
+        for (float& x : numbers) x = rng.uniform(counter++) - 0.5f;
+        kernels(reference).store_q8(reference, {.src = mat(numbers.data(), keys, kWidth), .dst = bytes(*side)});
+      }
+      // The last three rows as a chain that lies backwards in the cache.
+      const int32_t rows[] = {int32_t(keys - 1), 0, 0, int32_t(keys - 1), int32_t(keys - 2), 0,
+                              int32_t(keys - 1), int32_t(keys - 2), int32_t(keys - 3)}, lengths[] = {1, 2, 3};
+      const KeyPaths chain{keys - 3, 3, rows, lengths};
+      CachedAttentionArgs args{.q = mat(q.data(), kRows, kHeads * kSize), .k = bytes(k), .v = bytes(v), .keys = keys,
+                               .heads = kHeads, .kv_heads = kKvHeads, .head_size = kSize, .scale = 0.125f,
+                               .paths = paths ? &chain : nullptr};
+      args.out = mat(expected.data(), kRows, kHeads * kSize);
+      kernels(reference).cached_attention(reference, args);
+      for (Isa isa : {Isa::kAvx2, Isa::kAvx3}) {
+        if (!isa_supported(isa)) continue;
+        Context ctx{one_, silent_log(), isa, {}};
+        args.out = mat(out.data(), kRows, kHeads * kSize);
+        kernels(ctx).cached_attention(ctx, args);
+        const double bound = (4 * std::sqrt(double(kSize)) + 8 + double(keys)) * 0x1p-24;
+        for (size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], expected[i], bound) << isa_name(isa) << " " << keys;
+      }
+    }
+}
+
 // Rows computed in one call have the bits of the same rows computed one call each, whichever way the work is cut.
 TEST_F(CachedAttention, RowsDoNotDependOnEachOther) {
   constexpr int64_t kRows = 70, kKeys = 600, kHeads = 3, kSize = 20;

@@ -4,7 +4,7 @@
 
 namespace espalier {
 
-/// m[row][col] of an f32, bf16 or f16 matrix.
+/// m[row][col] of an f32, bf16, f16 or u8 matrix.
 inline float element(const ConstMat& m, int64_t row, int64_t col) {
   switch (m.dtype) {
     case DType::kF32:
@@ -13,6 +13,8 @@ inline float element(const ConstMat& m, int64_t row, int64_t col) {
       return float(m.row<bf16>(row)[col]);
     case DType::kF16:
       return float(m.row<f16>(row)[col]);
+    case DType::kU8:
+      return float(m.row<uint8_t>(row)[col]);
     default:
       ESP_CHECK(false, "element of a {} matrix", dtype_name(m.dtype));
   }
@@ -29,6 +31,9 @@ inline void set_element(const Mat& m, int64_t row, int64_t col, float value) {
       return;
     case DType::kF16:
       m.row<f16>(row)[col] = f16(value);
+      return;
+    case DType::kU8:
+      m.row<uint8_t>(row)[col] = uint8_t(value);
       return;
     default:
       ESP_CHECK(false, "element of a {} matrix", dtype_name(m.dtype));

@@ -6,6 +6,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
 #include "kernels/optimizer.h"
+#include "kernels/q8_rows.h"
 #include "kernels/quant_gemm.h"
 
 namespace espalier {
@@ -18,6 +19,7 @@ struct Kernels {
   void (*attention_forward)(Context&, const AttentionForwardArgs&);
   void (*attention_backward)(Context&, const AttentionBackwardArgs&);
   void (*cached_attention)(Context&, const CachedAttentionArgs&);
+  void (*store_q8)(Context&, const Q8RowsArgs&);
 
   void (*embed_forward)(Context&, const EmbedArgs&);
   void (*embed_backward)(Context&, const EmbedBackwardArgs&);

@@ -5,6 +5,7 @@
 
 #include "kernels/element.h"
 #include "kernels/entries.h"
+#include "kernels/q8_rows.h"
 
 namespace espalier::reference {
 namespace {
@@ -77,8 +78,19 @@ void attention_backward(Context&, const AttentionBackwardArgs& a) {
   }
 }
 
+namespace {
+
+/// Number `column` of a cache row of `width` numbers.
+double cached(const ConstMat& m, int64_t width, int64_t row, int64_t column) {
+  if (m.dtype != DType::kU8) return element(m, row, column);
+  const uint8_t* bytes = m.row<uint8_t>(row);
+  return double(int8_t(bytes[column])) * double(q8_scale(bytes, width, column / kQ8Block));
+}
+
+}  // namespace
+
 void cached_attention(Context&, const CachedAttentionArgs& a) {
-  const int64_t d = a.head_size;
+  const int64_t d = a.head_size, width = a.kv_heads * d;
   std::vector<double> p;
   for (int64_t i = 0; i < a.q.rows; ++i) {
     const int64_t position = a.position(i), first = a.first(i);
@@ -86,12 +98,16 @@ void cached_attention(Context&, const CachedAttentionArgs& a) {
     for (int64_t h = 0; h < a.heads; ++h) {
       const int64_t kv = h / (a.heads / a.kv_heads);
       p.clear();
-      for (int64_t key = first; key <= position; ++key)
-        p.push_back(capped(a.scale * dot(a.q, i, h * d, a.k, at(key), kv * d, d), a.softcap));
+      for (int64_t key = first; key <= position; ++key) {
+        double sum = 0;
+        for (int64_t c = 0; c < d; ++c)
+          sum += double(element(a.q, i, h * d + c)) * cached(a.k, width, at(key), kv * d + c);
+        p.push_back(capped(a.scale * sum, a.softcap));
+      }
       softmax(p);
       for (int64_t c = 0; c < d; ++c) {
         double sum = 0;
-        for (size_t j = 0; j < p.size(); ++j) sum += p[j] * element(a.v, at(first + int64_t(j)), kv * d + c);
+        for (size_t j = 0; j < p.size(); ++j) sum += p[j] * cached(a.v, width, at(first + int64_t(j)), kv * d + c);
         set_element(a.out, i, h * d + c, float(sum));
       }
     }

@@ -12,6 +12,7 @@ const Kernels& reference_kernels() {
       .attention_forward = attention_forward,
       .attention_backward = attention_backward,
       .cached_attention = cached_attention,
+      .store_q8 = store_q8,
       .embed_forward = embed_forward,
       .embed_backward = embed_backward,
       .norm_forward = norm_forward,

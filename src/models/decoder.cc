@@ -193,8 +193,15 @@ Var Decoder::attend_cached(const Run& run, const Var& qkv, int64_t index) {
     const Mat keys = s.cache->keys(index), values = s.cache->values(index);
     const int64_t length = s.cache->length();
     ESP_CHECK(length + s.count <= keys.rows, "cache of {} rows, {} needed", keys.rows, length + s.count);
-    run.tape.kernels().copy(ctx, {.src = sub_cols(rows, q, kv), .dst = sub_rows(keys, length, s.count)});
-    run.tape.kernels().copy(ctx, {.src = sub_cols(rows, q + kv, kv), .dst = sub_rows(values, length, s.count)});
+    const bool q8 = s.cache->type() == CacheType::kQ8;
+    const auto append = [&](const ConstMat& from, const Mat& to) {
+      if (q8)
+        run.tape.kernels().store_q8(ctx, {.src = from, .dst = to});
+      else
+        run.tape.kernels().copy(ctx, {.src = from, .dst = to});
+    };
+    append(sub_cols(rows, q, kv), sub_rows(keys, length, s.count));
+    append(sub_cols(rows, q + kv, kv), sub_rows(values, length, s.count));
     run.tape.kernels().cached_attention(ctx, {.q = sub_cols(rows, 0, q),
                                               .k = keys,
                                               .v = values,
