@@ -10,6 +10,11 @@
 #include "engine/text_stream.h"
 
 namespace espalier {
+namespace {
+
+constexpr int64_t kWorthWaiting = 32;  // tokens that another request is reading
+
+}  // namespace
 
 struct Generator::Sequence {
   Sequence(const ArchSpec& spec, const GeneratorOptions& options, const Tokenizer* tokenizer, GenerateRequest r,
@@ -34,14 +39,13 @@ struct Generator::Sequence {
   Logprobs logprobs;          // of the token that was drawn last, where they are asked for
   std::vector<int32_t> tokens;  // prompt, then what was drawn
   GenerateResult result;
+  // While another request reads a prompt that begins alike, the request of that number is waited for until it has read
+  // so many tokens.
+  std::optional<size_t> leader;
+  int64_t awaited = 0;
   bool slid = false;  // tokens were dropped in front of those that are in the cache
   double started = -1, first_token = 0;
   bool finished = false;
-};
-
-struct Generator::Memory {
-  std::vector<int32_t> tokens;
-  KvCache cache;  // of the first of them
 };
 
 struct Generator::Plan {
@@ -115,7 +119,8 @@ const char* finish_reason_name(FinishReason reason) {
 
 Generator::Generator(Context& ctx, Decoder& model, const Tokenizer* tokenizer, const GeneratorOptions& options)
     : ctx_(ctx), model_(model), tokenizer_(tokenizer), options_(options), speculation_(options.speculation),
-      logits_(DType::kF32, {std::max(options.max_batch, speculation_.most() + 1), model.spec().vocab}) {
+      logits_(DType::kF32, {std::max(options.max_batch, speculation_.most() + 1), model.spec().vocab}),
+      remembered_({.texts = options.remember}) {
   ESP_CHECK(options.max_batch > 0 && options.prefill_rows > 0, "batch {}, prefill {}", options.max_batch,
             options.prefill_rows);
 }
@@ -185,30 +190,50 @@ void Generator::forget() {
 
 void Generator::retire(Sequence& s) {
   finished_[s.number] = std::move(s.result);
-  if (options_.remember == 0 || s.cache.length() == 0) return;
-  if (int64_t(remembered_.size()) == options_.remember) remembered_.erase(remembered_.begin());
-  remembered_.push_back({std::move(s.tokens), std::move(s.cache)});
+  remembered_.add(std::move(s.tokens), std::move(s.cache));
 }
 
-// Rows are the same bits however a prompt is cut, so what was read for another request is what this one would read. At
-// least one token is left to be read: its logits begin the answer.
+// A prompt that begins as a remembered text or as that of a request which is being answered takes what was read of it,
+// and waits for what is just being read. At least one token is left to be read: its logits begin the answer.
 void Generator::recall(Sequence& s) {
-  auto best = remembered_.end();
-  for (auto m = remembered_.begin(); m != remembered_.end(); ++m) {
-    const int64_t limit = std::min(m->cache.length(), s.unread() - 1);
-    const auto same = std::mismatch(s.tokens.begin(), s.tokens.begin() + limit, m->tokens.begin()).first;
-    const int64_t length = same - s.tokens.begin();
-    if (length <= s.result.cached_tokens) continue;
-    s.result.cached_tokens = length;
-    best = m;
+  const int64_t limit = s.unread() - 1, remembered = remembered_.longest(s.tokens, limit);
+  int64_t most = remembered;
+  for (const auto& other : live_) {
+    const int64_t common = other.get() == &s ? 0 : common_prefix(s.tokens, other->tokens, limit);
+    if (common <= most) continue;
+    // Little is sooner read than waited for; and only who came before is waited for, so that nobody waits in a ring.
+    const bool ready = common <= other->cache.length();
+    if (!ready && (common - remembered < kWorthWaiting || other->number > s.number)) continue;
+    most = common;
+    s.leader = other->number;
   }
-  if (best == remembered_.end()) return;
-  s.cache = std::move(best->cache);
-  s.cache.truncate(s.result.cached_tokens);
-  remembered_.erase(best);
+  s.awaited = most;
+  if (s.leader) return share(s);
+  s.result.cached_tokens = remembered_.take(s.tokens, limit, s.cache);
+}
+
+// Copies what the leader has read, once that is enough; without it the request goes on by itself.
+void Generator::share(Sequence& s) {
+  const Sequence* leader = find_live(*s.leader);
+  const int64_t common = leader ? common_prefix(s.tokens, leader->tokens, s.awaited) : 0;
+  if (common < s.awaited) {
+    s.leader.reset();
+    return recall(s);
+  }
+  if (leader->cache.length() < s.awaited) return;
+  s.cache.copy(leader->cache, s.awaited);
+  s.result.cached_tokens = s.awaited;
+  s.leader.reset();
+}
+
+Generator::Sequence* Generator::find_live(size_t number) {
+  const auto found = std::ranges::find_if(live_, [&](const auto& s) { return s->number == number; });
+  return found == live_.end() ? nullptr : found->get();
 }
 
 void Generator::admit() {
+  for (const auto& s : live_)
+    if (s->leader) share(*s);
   while (!waiting_.empty() && int64_t(live_.size()) < options_.max_batch) {
     live_.push_back(std::move(waiting_.front()));
     waiting_.erase(waiting_.begin());
@@ -226,6 +251,7 @@ void Generator::plan(Plan& pass) {
   }
   std::vector<Sequence*> readers;
   for (const auto& s : live_) {
+    if (s->leader) continue;
     if (s->result.ids.empty() || s->unread() > 1)
       readers.push_back(s.get());
     else

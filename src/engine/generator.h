@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "engine/logprobs.h"
+#include "engine/prefix_cache.h"
 #include "engine/sampler.h"
 #include "engine/speculation.h"
 #include "models/decoder.h"
@@ -70,7 +71,7 @@ struct GenerateResult {
   std::string text;          ///< without special tokens and stop strings; empty without a tokenizer
   FinishReason finish_reason = FinishReason::kLength;
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;  ///< of these, the first so many were read by a remembered request
+  int64_t cached_tokens = 0;  ///< of these, the first so many were read for another request
   int64_t guessed = 0, accepted = 0;  ///< tokens of drafts that were verified, and those that were right
   double prefill_s = 0;  ///< from the first pass to the first token
   double decode_s = 0;   ///< from the first token to the last
@@ -84,7 +85,7 @@ struct GenerateResult {
 struct GeneratorOptions {
   int64_t max_batch = 16;       ///< sequences at a time
   int64_t prefill_rows = 128;   ///< prompt tokens a pass
-  int64_t remember = 0;         ///< finished sequences whose cache a prompt that begins alike may take over
+  int64_t remember = 0;         ///< finished texts whose cache a prompt that begins alike may take over
   CacheType cache_type = CacheType::kF32;
   SpeculationOptions speculation;
 };
@@ -117,11 +118,12 @@ class Generator {
 
  private:
   struct Sequence;
-  struct Memory;  // what a finished sequence has read
   struct Plan;  // the rows of one pass
 
   void admit();
   void recall(Sequence& sequence);
+  void share(Sequence& sequence);
+  Sequence* find_live(size_t number);
   void retire(Sequence& sequence);
   void plan(Plan& plan);
   void plan_prompts(Plan& plan, std::vector<Sequence*> readers);
@@ -149,7 +151,7 @@ class Generator {
   std::vector<std::unique_ptr<Sequence>> waiting_;  // in order
   std::vector<std::unique_ptr<Sequence>> live_;  // in order of admission
   std::map<size_t, GenerateResult> finished_;
-  std::vector<Memory> remembered_;  // the oldest first
+  PrefixCache remembered_;
 };
 
 }  // namespace espalier
