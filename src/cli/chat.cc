@@ -31,6 +31,7 @@ struct Options {
   std::string model, system, chat_template;
   int64_t max_tokens = 2048;
   WriterMemory memory;
+  std::vector<std::string> lora;
   DraftConfig draft;
   SamplerConfig sampler;
   bool render = false;
@@ -41,6 +42,7 @@ struct Options {
     f.field("max_tokens", max_tokens, "most tokens of one answer", 1);
     sampler.visit(f);
     memory.visit(f);
+    f.field("lora", lora, kLoraHelp);
     draft.visit(f);
     f.field("render", render,
             "talk to nobody: read a JSON object a line with messages, tools and further variables, print the prompt");
@@ -104,6 +106,7 @@ class Conversation {
         generator_(draft_.context(), *model_, &tokenizer_,
                    {.max_batch = 1, .remember = 1,
                     .cache_type = options.memory.cache_type(), .speculation = draft_.options()}),
+        lora_(open_adapters(terminal, options.lora, model_->spec())),
         ends_(turn_end_ids(path, tokenizer_, chat_)) {
     reset();
   }
@@ -191,7 +194,7 @@ class Conversation {
     };
     const size_t number = generator_.submit({.prompt = std::move(prompt), .max_tokens = options_.max_tokens,
                                              .sampler = options_.sampler, .id = turn_, .stop_ids = ends_,
-                                             .on_token = on_token});
+                                             .lora = lora_, .on_token = on_token});
     ++turn_;
     while (!terminal_.interrupted() && generator_.step()) {
     }
@@ -209,6 +212,7 @@ class Conversation {
   std::unique_ptr<Decoder> model_;
   DraftSetup draft_;
   Generator generator_;  // remembers the conversation, so that a turn reads what is new in it alone
+  std::vector<LoraUse> lora_;
   std::vector<int32_t> ends_;
   OrderedJson messages_;
   size_t dropped_ = 0;  // messages behind the system's that no longer fit

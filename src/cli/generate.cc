@@ -27,7 +27,7 @@ struct Options {
   WriterMemory memory;
   DraftConfig draft;
   SamplerConfig sampler;
-  std::vector<std::string> stop;
+  std::vector<std::string> stop, lora;
   bool ignore_eos = false, slide = false, echo = false, json = false;
   void visit(Fields& f) {
     f.field("model", model, "Hugging Face folder, .gguf, run folder, or the id of a model in the cache");
@@ -43,6 +43,7 @@ struct Options {
     f.field("slide", slide, "at the end of the context go on without the older half of the text; otherwise end");
     f.field("echo", echo, "print the prompt before the continuation");
     memory.visit(f);
+    f.field("lora", lora, kLoraHelp);
     draft.visit(f);
     f.field("json", json, "one object a sample instead of the text");
   }
@@ -113,6 +114,8 @@ int run(Terminal& terminal, std::span<const std::string> args) {
   Generator generator(draft.context(), *model, &tokenizer,
                       {.cache_type = options.memory.cache_type(), .speculation = draft.options()});
   std::vector<GenerateRequest> requests = requests_of(options, encode_prompt(tokenizer, prompt), grammar);
+  const std::vector<LoraUse> lora = open_adapters(terminal, options.lora, model->spec());
+  for (GenerateRequest& request : requests) request.lora = lora;
   const bool streams = !options.json && options.samples == 1;
   if (streams) {
     if (options.echo) terminal.write(prompt);

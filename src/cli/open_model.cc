@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -53,6 +54,23 @@ std::unique_ptr<Decoder> open_model(Terminal& terminal, const std::string& folde
                                       : "quantised, in memory",
                       human_duration(watch.seconds()));
   return model;
+}
+
+std::vector<LoraUse> open_adapters(Terminal& terminal, const std::vector<std::string>& given, const ArchSpec& spec) {
+  std::vector<LoraUse> uses;
+  for (const std::string& text : given) {
+    // A path may have a '=' of its own: what follows the last one is a scale where it is a number.
+    const size_t equals = text.rfind('=');
+    char* end = nullptr;
+    const char* number = equals == std::string::npos ? "" : text.c_str() + equals + 1;
+    const float scale = std::strtof(number, &end);
+    const bool scaled = *number != '\0' && *end == '\0' && std::isfinite(scale);
+    const std::string path = scaled ? text.substr(0, equals) : text;
+    uses.push_back({LoraAdapter::load(path, spec), scaled ? scale : 1});
+    terminal.log().info("{}: an adapter of {} parameters", path,
+                        human_count(double(uses.back().adapter->parameters())));
+  }
+  return uses;
 }
 
 std::string read_stdin() {

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/config.h"
 #include "cli/terminal.h"
@@ -38,6 +39,10 @@ struct WriterMemory : ModelMemory {
 
 /// Loads the model at `folder` (find_model's).
 std::unique_ptr<Decoder> open_model(Terminal& terminal, const std::string& folder, const ModelMemory& memory = {});
+
+/// Adapters that a user names, "PATH" or "PATH=SCALE" each. Throws as LoraAdapter::load.
+std::vector<LoraUse> open_adapters(Terminal& terminal, const std::vector<std::string>& given, const ArchSpec& spec);
+constexpr const char* kLoraHelp = "adapters that change the model, PATH or PATH=SCALE each: folders of PEFT or .gguf";
 
 /// All of standard input.
 std::string read_stdin();

@@ -23,6 +23,7 @@ struct Generator::Sequence {
         cache(spec, options.cache_type), tokens(request.prompt) {
     if (tokenizer) stream.emplace(*tokenizer, request.stop);
     if (request.grammar) grammar.emplace(request.grammar);
+    for (const LoraUse& use : request.lora) reader += fmt::format("{}*{} ", use.adapter->path(), use.scale);
     result.prompt_tokens = int64_t(tokens.size());
   }
 
@@ -38,6 +39,7 @@ struct Generator::Sequence {
   std::vector<float> masked;  // logits under the grammar
   Logprobs logprobs;          // of the token that was drawn last, where they are asked for
   std::vector<int32_t> tokens;  // prompt, then what was drawn
+  std::string reader;           // the model and its adapters, for the cache
   GenerateResult result;
   // While another request reads a prompt that begins alike, the request of that number is waited for until it has read
   // so many tokens.
@@ -55,12 +57,17 @@ struct Generator::Plan {
   };
   std::vector<int32_t> ids, positions;
   std::vector<CacheSegment> segments;
+  std::vector<LoraRows> adapted;
   std::vector<Pick> picks;
   // Of a pass that verifies: rows are the last token and the guesses, picks all of them.
   Draft draft;
   std::vector<int32_t> path_rows, path_lengths;
   KeyPaths paths;
   double seconds = 0;
+
+  void add_adapters(const Sequence& s, int64_t begin, int64_t count) {
+    for (const LoraUse& use : s.request.lora) adapted.push_back({use.adapter.get(), use.scale, begin, count});
+  }
 
   /// The last token of the sequence and a tree of guesses.
   void add_tree(Sequence& s, Draft guesses) {
@@ -85,6 +92,7 @@ struct Generator::Plan {
     }
     paths = {begin, paths.stride, path_rows.data(), path_lengths.data()};
     segments.push_back({&s.cache, 0, count, &paths});
+    add_adapters(s, 0, count);
   }
 
   void add(Sequence& s, int64_t count) {
@@ -95,6 +103,7 @@ struct Generator::Plan {
       positions.push_back(int32_t(p));
     }
     segments.push_back({&s.cache, begin, count});
+    add_adapters(s, begin, count);
     if (from + count == int64_t(s.tokens.size())) picks.push_back({&s, begin + count - 1});
   }
 };
@@ -135,6 +144,10 @@ void Generator::check(const GenerateRequest& r) const {
     throw error(Code::kUsage, "generating: top_logprobs is {}; expected 0 to {}", r.top_logprobs, kMaxTopLogprobs);
   if (!r.stop.empty() && !tokenizer_)
     throw Error(Code::kUsage, "generating: stop strings need a tokenizer, and this model has none; use stop ids");
+  for (const LoraUse& use : r.lora)
+    if (!std::isfinite(use.scale))
+      throw error(Code::kUsage, "generating: the scale of the adapter {} is {}; expected a number", use.adapter->path(),
+                  use.scale);
   for (const int32_t id : r.prompt)
     if (id < 0 || id >= spec.vocab)
       throw error(Code::kMismatch, "generating: token {} of the prompt is outside the model's vocabulary of {}; is the "
@@ -190,16 +203,17 @@ void Generator::forget() {
 
 void Generator::retire(Sequence& s) {
   finished_[s.number] = std::move(s.result);
-  remembered_.add(std::move(s.tokens), std::move(s.cache));
+  remembered_.add(std::move(s.tokens), std::move(s.reader), std::move(s.cache));
 }
 
 // A prompt that begins as a remembered text or as that of a request which is being answered takes what was read of it,
 // and waits for what is just being read. At least one token is left to be read: its logits begin the answer.
 void Generator::recall(Sequence& s) {
-  const int64_t limit = s.unread() - 1, remembered = remembered_.longest(s.tokens, limit);
+  const int64_t limit = s.unread() - 1, remembered = remembered_.longest({s.tokens, s.reader}, limit);
   int64_t most = remembered;
   for (const auto& other : live_) {
-    const int64_t common = other.get() == &s ? 0 : common_prefix(s.tokens, other->tokens, limit);
+    if (other.get() == &s || other->reader != s.reader) continue;
+    const int64_t common = common_prefix(s.tokens, other->tokens, limit);
     if (common <= most) continue;
     // Little is sooner read than waited for; and only who came before is waited for, so that nobody waits in a ring.
     const bool ready = common <= other->cache.length();
@@ -209,7 +223,7 @@ void Generator::recall(Sequence& s) {
   }
   s.awaited = most;
   if (s.leader) return share(s);
-  s.result.cached_tokens = remembered_.take(s.tokens, limit, s.cache);
+  s.result.cached_tokens = remembered_.take({s.tokens, s.reader}, limit, s.cache);
 }
 
 // Copies what the leader has read, once that is enough; without it the request goes on by itself.
@@ -287,7 +301,8 @@ void Generator::forward(const Plan& pass) {
                                           .rows = int64_t(pass.ids.size()),
                                           .ids = pass.ids.data(),
                                           .positions = pass.positions.data(),
-                                          .segments = pass.segments});
+                                          .segments = pass.segments,
+                                          .adapted = pass.adapted});
   for (const CacheSegment& s : pass.segments) s.cache->advance(s.count);
   if (pass.picks.empty()) return;
   const int64_t count = int64_t(pass.picks.size());

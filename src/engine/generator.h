@@ -50,6 +50,7 @@ struct GenerateRequest {
   std::vector<std::string> stop;  ///< end the text where one appears, and are not part of it; need a tokenizer
   std::vector<int32_t> stop_ids;
   bool ignore_eos = false;
+  std::vector<LoraUse> lora;  ///< changes of the model for this request alone; a draft guesses without them
   /// What the text must be: other tokens are never drawn, and it ends only where the grammar does. Null: anything.
   std::shared_ptr<const TokenGrammar> grammar;
   /// At the end of the context the older half of the text is dropped, but for its first `keep` tokens, and what is left

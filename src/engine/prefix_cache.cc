@@ -9,16 +9,16 @@ int64_t common_prefix(std::span<const int32_t> a, std::span<const int32_t> b, in
   return std::mismatch(a.begin(), a.begin() + int64_t(most), b.begin()).first - a.begin();
 }
 
-int64_t PrefixCache::Text::shared_with(std::span<const int32_t> other, int64_t limit) const {
-  return common_prefix(tokens, other, std::min(limit, cache.length()));
+int64_t PrefixCache::Text::shared_with(const Key& other, int64_t limit) const {
+  return reader == other.reader ? common_prefix(tokens, other.tokens, std::min(limit, cache.length())) : 0;
 }
 
-void PrefixCache::add(std::vector<int32_t> tokens, KvCache cache) {
+void PrefixCache::add(std::vector<int32_t> tokens, std::string reader, KvCache cache) {
   if (options_.texts == 0 || cache.length() == 0) return;
   std::erase_if(texts_, [&](const Text& text) {
-    return text.shared_with(tokens, cache.length()) == text.cache.length();
+    return text.shared_with({tokens, reader}, cache.length()) == text.cache.length();
   });
-  texts_.push_back({std::move(tokens), std::move(cache)});
+  texts_.push_back({std::move(tokens), std::move(reader), std::move(cache)});
   make_room();
 }
 
@@ -31,17 +31,16 @@ void PrefixCache::make_room() {
   }
 }
 
-int64_t PrefixCache::longest(std::span<const int32_t> tokens, int64_t limit) const {
+int64_t PrefixCache::longest(const Key& key, int64_t limit) const {
   int64_t length = 0;
-  for (const Text& text : texts_) length = std::max(length, text.shared_with(tokens, limit));
+  for (const Text& text : texts_) length = std::max(length, text.shared_with(key, limit));
   return length;
 }
 
-int64_t PrefixCache::take(std::span<const int32_t> tokens, int64_t limit, KvCache& cache) {
-  const int64_t length = longest(tokens, limit);
+int64_t PrefixCache::take(const Key& key, int64_t limit, KvCache& cache) {
+  const int64_t length = longest(key, limit);
   if (length == 0) return 0;
-  const auto text =
-      std::ranges::find_if(texts_, [&](const Text& t) { return t.shared_with(tokens, limit) == length; });
+  const auto text = std::ranges::find_if(texts_, [&](const Text& t) { return t.shared_with(key, limit) == length; });
   if (length == text->cache.length()) {
     cache = std::move(text->cache);
     texts_.erase(text);

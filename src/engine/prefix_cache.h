@@ -4,6 +4,8 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/kv_cache.h"
@@ -22,19 +24,26 @@ class PrefixCache {
  public:
   explicit PrefixCache(const PrefixCacheOptions& options) : options_(options) {}
 
+  /// A text as some reader reads it: what was read with other adapters is another text.
+  struct Key {
+    std::span<const int32_t> tokens;
+    std::string_view reader = {};
+  };
+
   /// Remembers a text and the cache of its first tokens; texts that it begins with are forgotten.
-  void add(std::vector<int32_t> tokens, KvCache cache);
-  /// The longest beginning of `tokens` that is remembered, `limit` tokens at most.
-  int64_t longest(std::span<const int32_t> tokens, int64_t limit) const;
+  void add(std::vector<int32_t> tokens, std::string reader, KvCache cache);
+  /// The longest beginning of the text that is remembered, `limit` tokens at most.
+  int64_t longest(const Key& key, int64_t limit) const;
   /// Fills `cache` with it and returns its length. A text that is remembered no further is moved, others are copied.
-  int64_t take(std::span<const int32_t> tokens, int64_t limit, KvCache& cache);
+  int64_t take(const Key& key, int64_t limit, KvCache& cache);
   void clear() { texts_.clear(); }
 
  private:
   struct Text {
     std::vector<int32_t> tokens;
+    std::string reader;
     KvCache cache;
-    int64_t shared_with(std::span<const int32_t> other, int64_t limit) const;
+    int64_t shared_with(const Key& other, int64_t limit) const;
   };
   void make_room();
 

@@ -97,25 +97,35 @@ TEST(PrefixCache, MovesWhatIsUsedUpAndCopiesTheRest) {
     return cache;
   };
   PrefixCache memory({.texts = 2});
-  memory.add({1, 2, 3, 4, 5}, read(4));
-  EXPECT_EQ(memory.longest(Ids{1, 2, 9}, 10), 2);
-  EXPECT_EQ(memory.longest(Ids{1, 2, 3, 4, 5, 6}, 10), 4) << "the fifth was never read";
-  EXPECT_EQ(memory.longest(Ids{1, 2, 3, 4}, 3), 3);
+  memory.add({1, 2, 3, 4, 5}, "", read(4));
+  EXPECT_EQ(memory.longest({Ids{1, 2, 9}}, 10), 2);
+  EXPECT_EQ(memory.longest({Ids{1, 2, 3, 4, 5, 6}}, 10), 4) << "the fifth was never read";
+  EXPECT_EQ(memory.longest({Ids{1, 2, 3, 4}}, 3), 3);
   KvCache cache(spec);
-  EXPECT_EQ(memory.take(Ids{1, 2, 9}, 2, cache), 2);
+  EXPECT_EQ(memory.take({Ids{1, 2, 9}}, 2, cache), 2);
   EXPECT_EQ(cache.length(), 2);
-  EXPECT_EQ(memory.longest(Ids{1, 2, 3, 4, 5, 6}, 10), 4) << "only a part was taken";
-  EXPECT_EQ(memory.take(Ids{1, 2, 3, 4, 5, 6}, 5, cache), 4);
-  EXPECT_EQ(memory.longest(Ids{1, 2, 3, 4, 5, 6}, 10), 0) << "it was continued";
+  EXPECT_EQ(memory.longest({Ids{1, 2, 3, 4, 5, 6}}, 10), 4) << "only a part was taken";
+  EXPECT_EQ(memory.take({Ids{1, 2, 3, 4, 5, 6}}, 5, cache), 4);
+  EXPECT_EQ(memory.longest({Ids{1, 2, 3, 4, 5, 6}}, 10), 0) << "it was continued";
   // A longer text takes the place of its beginning; the one used the longest ago goes first.
-  memory.add({1, 2, 3}, read(3));
-  memory.add({1, 2, 3, 4}, read(4));
-  memory.add({7, 8}, read(2));
-  EXPECT_EQ(memory.longest(Ids{1, 2, 3, 4}, 10), 4);
-  EXPECT_EQ(memory.take(Ids{1, 5}, 10, cache), 1);
-  memory.add({9, 9}, read(2));
-  EXPECT_EQ(memory.longest(Ids{7, 8}, 10), 0);
-  EXPECT_EQ(memory.longest(Ids{1, 2, 3, 4}, 10), 4);
+  memory.add({1, 2, 3}, "", read(3));
+  memory.add({1, 2, 3, 4}, "", read(4));
+  memory.add({7, 8}, "", read(2));
+  EXPECT_EQ(memory.longest({Ids{1, 2, 3, 4}}, 10), 4);
+  EXPECT_EQ(memory.take({Ids{1, 5}}, 10, cache), 1);
+  memory.add({9, 9}, "", read(2));
+  EXPECT_EQ(memory.longest({Ids{7, 8}}, 10), 0);
+  EXPECT_EQ(memory.longest({Ids{1, 2, 3, 4}}, 10), 4);
+}
+
+TEST(PrefixCache, WhatAnotherReaderReadIsAnotherText) {
+  PrefixCache memory({.texts = 4});
+  KvCache cache(tiny_spec("llama"));
+  cache.advance(3);
+  memory.add({1, 2, 3}, "a", std::move(cache));
+  EXPECT_EQ(memory.longest({Ids{1, 2, 3}, "a"}, 9), 3);
+  EXPECT_EQ(memory.longest({Ids{1, 2, 3}, "b"}, 9), 0);
+  EXPECT_EQ(memory.longest({Ids{1, 2, 3}}, 9), 0);
 }
 
 TEST(PrefixCache, KeepsToItsBytes) {
@@ -124,10 +134,10 @@ TEST(PrefixCache, KeepsToItsBytes) {
   for (int32_t i = 0; i < 3; ++i) {
     KvCache cache(spec);
     cache.advance(2);
-    memory.add({i, i}, std::move(cache));
+    memory.add({i, i}, "", std::move(cache));
   }
-  EXPECT_EQ(memory.longest(Ids{0, 0}, 9), 0);
-  EXPECT_EQ(memory.longest(Ids{2, 2}, 9), 2);
+  EXPECT_EQ(memory.longest({Ids{0, 0}}, 9), 0);
+  EXPECT_EQ(memory.longest({Ids{2, 2}}, 9), 2);
 }
 
 }  // namespace

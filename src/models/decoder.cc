@@ -159,6 +159,7 @@ Var Decoder::attend(const Run& run, const Var& normed, int64_t index) {
   const Layer& l = layers_[size_t(index)];
   const int64_t window = spec_.window_of(index);
   Var qkv = linear(run.tape, normed, *l.qkv.w, l.qkv.b);
+  adapt(run, normed, qkv, *l.qkv.w);
   if (spec_.qk_norm != QkNorm::kNone)
     qk_norm(run.tape, qkv, *l.q_norm.w, *l.k_norm.w, {.heads = spec_.heads,
                                                       .kv_heads = spec_.kv_heads,
@@ -218,8 +219,26 @@ Var Decoder::attend_cached(const Run& run, const Var& qkv, int64_t index) {
   return out;
 }
 
+// y += s B (A x) for the rows that have adapters. Each row's numbers depend on that row alone, as in all of serving.
+void Decoder::adapt(const Run& run, const Var& x, const Var& y, const Param& w) {
+  const Kernels& k = run.tape.kernels();
+  Context& ctx = run.tape.ctx();
+  for (const LoraRows& rows : run.batch.adapted)
+    for (const LoraPart& part : rows.adapter->parts(w.name)) {
+      const Var inner = run.tape.make(DType::kF32, rows.count, part.a.shape()[0]);
+      const Var change = run.tape.make(DType::kF32, rows.count, part.b.shape()[0]);
+      k.row_gemm(ctx, {.x = sub_rows(x.value(), rows.begin, rows.count), .w = part.a.mat(), .y = inner.value()});
+      k.row_gemm(ctx, {.x = inner.value(), .w = part.b.mat(), .y = change.value()});
+      k.copy(ctx, {.src = change.value(),
+                   .dst = sub_cols(sub_rows(y.value(), rows.begin, rows.count), part.row, part.b.shape()[0]),
+                   .scale = rows.scale * part.scale,
+                   .accumulate = true});
+    }
+}
+
 Var Decoder::feed_forward(const Run& run, const Var& normed, const Layer& l) {
   Var up = linear(run.tape, normed, *l.up.w, l.up.b);
+  adapt(run, normed, up, *l.up.w);
   return activation(run.tape, up, spec_.activation, spec_.gated_ffn);
 }
 
@@ -227,8 +246,14 @@ Var Decoder::add_to_stream(const Run& run, const Var& x, const Var& residual, co
   const auto [w, b] = end.product;
   const bool drops = run.options.dropout > 0 && run.tape.mode() == TapeMode::kTrain;
   const bool plain = !drops && !spec_.post_norm && spec_.residual_scale == 1;
-  if (plain && mesh_.tensor->size() == 1) return linear_residual(run.tape, x, *w, b, residual);
-  Var y = reduce_from_group(run.tape, linear(run.tape, x, *w, b, DType::kF32), *mesh_.tensor);
+  if (plain && mesh_.tensor->size() == 1) {
+    Var y = linear_residual(run.tape, x, *w, b, residual);
+    adapt(run, x, y, *w);
+    return y;
+  }
+  Var y = linear(run.tape, x, *w, b, DType::kF32);
+  adapt(run, x, y, *w);
+  y = reduce_from_group(run.tape, y, *mesh_.tensor);
   if (spec_.post_norm) y = norm_of(run, y, end.post_norm, true);
   y = dropout(run.tape, y, run.options.dropout, run.rng(end.site, 2 * spec_.layers + 1));
   return add(run.tape, residual, y, float(spec_.residual_scale));

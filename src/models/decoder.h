@@ -8,6 +8,7 @@
 #include "comm/mesh.h"
 #include "models/arch_spec.h"
 #include "models/kv_cache.h"
+#include "models/lora.h"
 #include "models/quantised_weights.h"
 #include "models/rope_table.h"
 #include "ops/param.h"
@@ -31,6 +32,7 @@ struct Batch {
   const int32_t* positions = nullptr;  ///< restart at document borders
   const int32_t* first_key = nullptr;  ///< each row's document starts there; windows come on top. Null with segments
   std::span<const CacheSegment> segments = {};
+  std::span<const LoraRows> adapted = {};  ///< when serving
 
   int64_t count() const { return sequences * rows; }
 };
@@ -88,6 +90,7 @@ class Decoder {
   Var layer(const Run& run, const Var& x, int64_t index);
   Var attend(const Run& run, const Var& normed, int64_t index);
   Var attend_cached(const Run& run, const Var& qkv, int64_t index);
+  void adapt(const Run& run, const Var& x, const Var& y, const Param& w);
   Var feed_forward(const Run& run, const Var& normed, const Layer& l);
   struct End;  // of a sublayer: what leads back to the residual stream
   Var add_to_stream(const Run& run, const Var& x, const Var& residual, const End& end);
