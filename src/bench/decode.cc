@@ -84,6 +84,7 @@ BenchResult run_verify(Context& ctx, Progress& progress, const BenchOptions& opt
     progress.end();
     const double one = median(times[0]);
     result.notes.push_back(fmt::format("{}: {:.2f} ms for one token", cell, 1e3 * one));
+    result.cells.push_back({fmt::format("{}, one token, ms", cell), 1e3 * one});
     for (size_t i = 0; i < std::size(kRows); ++i) {
       const double ratio = median(times[i]) / one;
       result.cells.push_back({fmt::format("{}, v({})", cell, kRows[i]), ratio});
