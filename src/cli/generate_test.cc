@@ -1,13 +1,10 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <fstream>
-
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_value.h"
 #include "cli/run_program.h"
-#include "formats/safetensors_writer.h"
+#include "models/tiny_adapter.h"
 #include "models/tiny_model.h"
 #include "text/utf8.h"
 
@@ -38,17 +35,7 @@ TEST(Generate, TextGoesToStdoutAndFiguresToStderr) {
 TEST(Generate, AnAdapterChangesTheText) {
   const TinyModel model;
   const std::string folder = model.folder / "adapter";
-  std::filesystem::create_directory(folder);
-  std::ofstream(folder + "/adapter_config.json") << R"({"peft_type": "LORA", "lora_alpha": 4})";
-  const std::string module = "base_model.model.model.layers.1.mlp.down_proj.lora_";
-  SafetensorsWriter writer(folder + "/adapter_model.safetensors", {{module + "A.weight", DType::kF32, {2, 64}},
-                                                                   {module + "B.weight", DType::kF32, {32, 2}}});
-  std::vector<float> a(128), b(64);
-  for (size_t i = 0; i < a.size(); ++i) a[i] = std::sin(float(i) * 1.3f);
-  for (size_t i = 0; i < b.size(); ++i) b[i] = std::cos(float(i) * 2.1f) * 2;
-  writer.write(module + "A.weight", a.data(), a.size() * sizeof(float));
-  writer.write(module + "B.weight", b.data(), b.size() * sizeof(float));
-  writer.finish();
+  write_tiny_adapter(folder);
   const std::string plain = generate(model, {"--prompt", "Hello", "--temperature", "0"}).out;
   EXPECT_NE(generate(model, {"--prompt", "Hello", "--temperature", "0", "--lora", folder}).out, plain);
   EXPECT_EQ(generate(model, {"--prompt", "Hello", "--temperature", "0", "--lora", folder + "=0"}).out, plain);

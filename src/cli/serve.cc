@@ -21,6 +21,7 @@ struct Options {
   double drain_s = 30;
   bool slide = false;
   WriterMemory memory;
+  std::vector<std::string> lora;
   DraftConfig draft;
   SamplerConfig sampler;
   void visit(Fields& f) {
@@ -39,6 +40,7 @@ struct Options {
     f.field("slide", slide,
             "answers that reach the end of the context go on without the older half of the text; otherwise they end");
     memory.visit(f);
+    f.field("lora", lora, "adapters that requests ask for, NAME=PATH each: as their model, or in llama.cpp's 'lora'");
     draft.visit(f);
     sampler.visit(f);
   }
@@ -60,12 +62,27 @@ ApiOptions api_options(const Options& options, const DraftSetup& draft) {
   return api;
 }
 
+std::vector<ServedAdapter> adapters_of(const std::vector<std::string>& given, const ArchSpec& spec) {
+  std::vector<ServedAdapter> adapters;
+  for (const std::string& text : given) {
+    const size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos)
+      throw error(Code::kUsage, "--lora {}: expected NAME=PATH, so that requests can ask for it", text);
+    const std::string name = text.substr(0, equals);
+    for (const ServedAdapter& other : adapters)
+      if (other.name == name) throw error(Code::kUsage, "--lora: two adapters are named {}", name);
+    adapters.push_back({name, LoraAdapter::load(text.substr(equals + 1), spec)});
+  }
+  return adapters;
+}
+
 int run(Terminal& terminal, std::span<const std::string> args) {
   Options options;
   if (!read_args(terminal, kServe, args, ESP_CONFIG(options))) return 0;
   const std::string path = find_model(options.model);
   const auto model = open_model(terminal, path, options.memory);
   ModelFacts facts(path, model->spec(), options.alias);
+  facts.adapters = adapters_of(options.lora, model->spec());
   DraftSetup draft(terminal.context(), options.draft, *model, facts.tokenizer, options.parallel > 1);
   if (options.host != "127.0.0.1" && options.host != "localhost" && options.api_key.empty())
     terminal.log().warn("{} is open to other machines without an --api-key", options.host);

@@ -20,7 +20,7 @@ std::span<const ApiServer::Route> ApiServer::routes() {
   static constexpr Route kRoutes[] = {
       {"POST", "/v1/chat/completions", &ApiServer::chat}, {"POST", "/v1/completions", &ApiServer::completion},
       {"POST", "/v1/embeddings", &ApiServer::embeddings}, {"POST", "/infill", &ApiServer::infill},
-      {"GET", "/v1/models", &ApiServer::models},
+      {"GET", "/v1/models", &ApiServer::models},          {"GET", "/lora-adapters", &ApiServer::adapters},
       {"GET", "/health", &ApiServer::health},             {"GET", "/v1/health", &ApiServer::health},
       {"GET", "/metrics", &ApiServer::metrics},           {"POST", "/tokenize", &ApiServer::tokenize},
       {"POST", "/detokenize", &ApiServer::detokenize}};
@@ -227,8 +227,13 @@ void ApiServer::embeddings(const HttpRequest& request, HttpReply& reply) {
 }
 
 void ApiServer::models(const HttpRequest&, HttpReply& reply) {
-  const ServedModel served[] = {facts_.served()};
-  reply.send(with_cors(json_response(200, models_json(served))));
+  reply.send(with_cors(json_response(200, models_json(facts_.served()))));
+}
+
+void ApiServer::adapters(const HttpRequest&, HttpReply& reply) {
+  std::vector<ListedAdapter> listed;
+  for (const ServedAdapter& a : facts_.adapters) listed.push_back({a.name, a.adapter->path()});
+  reply.send(with_cors(json_response(200, adapters_json(listed))));
 }
 
 void ApiServer::health(const HttpRequest&, HttpReply& reply) {

@@ -48,6 +48,7 @@ class ApiServer {
   void infill(const HttpRequest& request, HttpReply& reply);
   void embeddings(const HttpRequest& request, HttpReply& reply);
   void models(const HttpRequest& request, HttpReply& reply);
+  void adapters(const HttpRequest& request, HttpReply& reply);
   void health(const HttpRequest& request, HttpReply& reply);
   void metrics(const HttpRequest& request, HttpReply& reply);
   void tokenize(const HttpRequest& request, HttpReply& reply);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json_value.h"
 #include "models/load.h"
+#include "models/tiny_adapter.h"
 #include "models/tiny_model.h"
 #include "net/http_client.h"
 
@@ -26,8 +27,9 @@ class ApiServerThreads : public testing::Test {
     if (chats) put_file(tiny_.path() + "/chat_template.jinja", kTemplate);
     model_ = load_model(tiny_.ctx, one_process_mesh(), tiny_.path(), {});
     options.http.port = 0;
-    server_ = std::make_unique<ApiServer>(tiny_.ctx, *model_, ModelFacts(tiny_.path(), model_->spec(), "tiny"),
-                                          std::move(options));
+    ModelFacts facts(tiny_.path(), model_->spec(), "tiny");
+    facts.adapters = adapters_;
+    server_ = std::make_unique<ApiServer>(tiny_.ctx, *model_, std::move(facts), std::move(options));
   }
   HttpClient client(HttpHeaders headers = {}) const { return HttpClient(server_->url(), {.headers = headers}); }
   Json post(const std::string& path, const std::string& body, int status = 200) const {
@@ -53,6 +55,7 @@ class ApiServerThreads : public testing::Test {
 
   TinyModel tiny_;
   std::unique_ptr<Decoder> model_;
+  std::vector<ServedAdapter> adapters_;
   std::unique_ptr<ApiServer> server_;
 };
 
@@ -225,6 +228,29 @@ TEST_F(ApiServerThreads, StopsEndTheTextAndAreNoPartOfIt) {
   const Json cut = post("/v1/completions", prompt + ", \"stop\": [" + Json(stop).dump() + "]}");
   EXPECT_EQ(cut["choices"][0]["text"].get<std::string>(), text.substr(0, text.find(stop)));
   EXPECT_EQ(cut["choices"][0]["finish_reason"], "stop");
+}
+
+TEST_F(ApiServerThreads, AdaptersAreAskedForByNameOrNumber) {
+  write_tiny_adapter(tiny_.folder / "loud");
+  adapters_ = {{"loud", LoraAdapter::load(tiny_.folder / "loud", tiny_.model.spec())}};
+  start();
+  EXPECT_EQ(parse_json(client().get("/v1/models").body, "models")["data"][1]["id"], "loud");
+  const Json listed = parse_json(client().get("/lora-adapters").body, "adapters");
+  EXPECT_EQ(listed[0]["id"], 0);
+  EXPECT_EQ(listed[0]["name"], "loud");
+  const auto text = [&](const std::string& more) {
+    const std::string body = R"({"prompt": "Hello", "max_tokens": 12, "temperature": 0, "ignore_eos": true)";
+    return post("/v1/completions", body + more + "}")["choices"][0]["text"].get<std::string>();
+  };
+  const std::string plain = text(""), loud = text(R"(, "model": "loud")");
+  EXPECT_NE(loud, plain);
+  EXPECT_EQ(text(R"(, "model": "tiny")"), plain);
+  EXPECT_EQ(text(R"(, "lora": [{"id": 0}])"), loud);
+  EXPECT_EQ(text(R"(, "lora": [{"id": 0, "scale": 0}])"), plain);
+  EXPECT_EQ(text(R"(, "model": "loud", "lora": [])"), plain) << "the list says all";
+  for (const char* wrong :
+       {R"([{"id": 1}])", R"([{"id": -1}])", R"([{}])", R"("loud")", R"([{"id": 0, "scale": "x"}])"})
+    post("/v1/completions", std::string(R"({"prompt": "x", "lora": )") + wrong + "}", 400);
 }
 
 TEST_F(ApiServerThreads, TokensModelsMetricsAndThePage) {

@@ -60,6 +60,7 @@ std::vector<GenerateRequest> requests_for(const GenerationRequest& asked, std::v
                    "", "context_length_exceeded");
   GenerateRequest request;
   request.grammar = model.grammars->find(asked.constraint);
+  request.lora = model.lora_of(asked);
   request.prompt = std::move(prompt);
   request.max_tokens = asked.max_tokens.value_or(room);
   if (!defaults.slide) request.max_tokens = std::min(room, request.max_tokens);

@@ -10,7 +10,7 @@ namespace espalier {
 namespace {
 
 constexpr int64_t kMaxInt = std::numeric_limits<int32_t>::max();
-constexpr size_t kMaxStops = 64, kMaxStopBytes = 1024, kMaxBiases = 1024, kMaxPrompts = 2048;
+constexpr size_t kMaxStops = 64, kMaxStopBytes = 1024, kMaxBiases = 1024, kMaxPrompts = 2048, kMaxAdapters = 64;
 
 std::optional<std::vector<std::string>> read_strings(const RequestFields& fields, const char* name) {
   const OrderedJson* value = fields.find(name);
@@ -93,6 +93,17 @@ SamplingRequest read_sampling(const RequestFields& f) {
   return s;
 }
 
+void read_lora(const RequestFields& fields, GenerationRequest& g) {
+  if (!fields.find("lora")) return;
+  g.lora.emplace();
+  fields.each("lora", kMaxAdapters, [&](const OrderedJson& element, const std::string& path) {
+    const RequestFields adapter(element, path);
+    const auto id = adapter.integer("id", 0, kMaxInt);
+    if (!id) adapter.fail("id", "the number of an adapter of /lora-adapters");
+    g.lora->push_back({*id, adapter.number("scale", -100, 100).value_or(1)});
+  });
+}
+
 OutputConstraint schema_constraint(const OrderedJson& schema, const std::string& path) {
   if (!schema.is_object() && !schema.is_boolean()) fail_value(schema, path, "a JSON schema");
   return {OutputConstraint::Kind::kJsonSchema, schema.dump()};
@@ -162,6 +173,7 @@ std::vector<Prompt> read_prompts(const RequestFields& fields, const char* name) 
 GenerationRequest read_generation(const RequestFields& fields) {
   GenerationRequest g;
   g.model = fields.string("model").value_or("");
+  read_lora(fields, g);
   g.sampling = read_sampling(fields);
   g.constraint = read_constraint(fields);
   g.stop = read_strings(fields, "stop").value_or(std::vector<std::string>{});

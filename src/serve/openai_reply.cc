@@ -250,6 +250,13 @@ std::string models_json(std::span<const ServedModel> models) {
   return text_of({{"object", "list"}, {"data", std::move(data)}});
 }
 
+std::string adapters_json(std::span<const ListedAdapter> adapters) {
+  OrderedJson list = OrderedJson::array();
+  for (const ListedAdapter& a : adapters)
+    list.push_back({{"id", list.size()}, {"name", a.name}, {"path", a.path}, {"scale", 0.0}});
+  return text_of(list);
+}
+
 std::string embeddings_json(const std::string& model, std::span<const std::vector<float>> embeddings, bool base64,
                             int64_t prompt_tokens) {
   OrderedJson data = OrderedJson::array();

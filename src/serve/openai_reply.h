@@ -116,6 +116,12 @@ struct ServedModel {
 /// /v1/models.
 std::string models_json(std::span<const ServedModel> models);
 
+struct ListedAdapter {
+  std::string name, path;
+};
+/// llama.cpp's /lora-adapters, with names. None applies where a request asks for none: the scales are 0.
+std::string adapters_json(std::span<const ListedAdapter> adapters);
+
 /// /v1/embeddings: [inputs][width], as numbers or as the base64 of little-endian floats.
 std::string embeddings_json(const std::string& model, std::span<const std::vector<float>> embeddings, bool base64,
                             int64_t prompt_tokens);

@@ -42,6 +42,8 @@ struct OutputConstraint {
 /// What every request for text has.
 struct GenerationRequest {
   std::string model;  ///< empty: whatever is served
+  /// llama.cpp's: adapters by number with their scales; absent: those that the model's name asks for.
+  std::optional<std::vector<std::pair<int64_t, double>>> lora;
   SamplingRequest sampling;
   OutputConstraint constraint;
   std::vector<std::string> stop;

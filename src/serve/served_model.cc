@@ -4,6 +4,7 @@
 
 #include "engine/turn_end.h"
 #include "models/gguf_tokenizer.h"
+#include "serve/api_error.h"
 
 namespace espalier {
 namespace {
@@ -48,8 +49,29 @@ ModelFacts::ModelFacts(const std::string& path, const ArchSpec& arch, std::strin
   tools = tool_format(chat->source());
 }
 
-ServedModel ModelFacts::served() const {
-  return {id, created_s, parameter_count(spec), spec.positions, spec.vocab};
+std::vector<ServedModel> ModelFacts::served() const {
+  std::vector<ServedModel> models = {{id, created_s, parameter_count(spec), spec.positions, spec.vocab}};
+  for (const ServedAdapter& adapter : adapters) {
+    models.push_back(models[0]);
+    models.back().id = adapter.name;
+  }
+  return models;
+}
+
+std::vector<LoraUse> ModelFacts::lora_of(const GenerationRequest& asked) const {
+  std::vector<LoraUse> uses;
+  if (!asked.lora) {
+    for (const ServedAdapter& a : adapters)
+      if (a.name == asked.model) uses.push_back({a.adapter, 1});
+    return uses;
+  }
+  for (const auto& [number, scale] : *asked.lora) {
+    if (number >= int64_t(adapters.size()))
+      throw ApiError(400, fmt::format("'lora' asks for adapter {}; there are {}, see /lora-adapters", number,
+                                      adapters.size()), "lora");
+    if (scale != 0) uses.push_back({adapters[size_t(number)].adapter, float(scale)});
+  }
+  return uses;
 }
 
 }  // namespace espalier

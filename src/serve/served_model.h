@@ -8,6 +8,7 @@
 #include "models/decoder.h"
 #include "serve/grammars.h"
 #include "serve/openai_reply.h"
+#include "serve/openai_request.h"
 #include "serve/tool_calls.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -17,6 +18,12 @@ namespace espalier {
 /// The tokens between which a model fills in the middle; ids of the vocabulary.
 struct MiddleTokens {
   int32_t prefix = 0, suffix = 0, middle = 0;
+};
+
+/// A change of the model that requests ask for, by its name as their model or by its number.
+struct ServedAdapter {
+  std::string name;
+  std::shared_ptr<const LoraAdapter> adapter;
 };
 
 struct ModelFacts {
@@ -32,8 +39,12 @@ struct ModelFacts {
   std::optional<MiddleTokens> middle;      ///< nothing: it does not fill in
   int64_t created_s = 0;                   ///< of the file
   std::shared_ptr<Grammars> grammars;
+  std::vector<ServedAdapter> adapters;
 
-  ServedModel served() const;
+  /// The model, and behind it each of its adapters as a model.
+  std::vector<ServedModel> served() const;
+  /// What a request changes of the model. ApiError 400 where it names an adapter that there is not.
+  std::vector<LoraUse> lora_of(const GenerationRequest& asked) const;
 };
 
 }  // namespace espalier
