@@ -4,8 +4,8 @@
 
 llama-perplexity is looked for in PATH, or named by --llama. Both cut the text into the same chunks and score the second
 half of each (src/eval/perplexity.h). On quantised weights llama.cpp rounds activations to 8 bits too, and ours stay
-f32; --f32 takes this out of the comparison: both read the model that `espalier convert` writes in f32. Exits with 1
-where the two are farther apart than the bound.
+f32 unless --dtype auto is given; --f32 takes this out of the comparison: both read the model that `espalier convert`
+writes in f32. Exits with 1 where the two are farther apart than the bound.
 """
 import argparse
 import json
@@ -20,14 +20,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 def ours(options, model):
     out = subprocess.run([options.espalier, "eval", "perplexity", model, "--text", options.text, "--context",
-                          str(options.context), "--max-chunks", str(options.chunks), "--json"],
-                         check=True, capture_output=True, text=True).stdout
+                          str(options.context), "--max-chunks", str(options.chunks), "--dtype", options.dtype,
+                          "--json"], check=True, capture_output=True, text=True).stdout
     result = json.loads(out)
     return result["ppl"], result["chunks"]
 
 
 def theirs(options, model):
-    done = subprocess.run([options.llama, "-m", model, "-f", options.text, "-c", str(options.context), "-b",
+    done = subprocess.run([options.llama_perplexity, "-m", model, "-f", options.text, "-c", str(options.context), "-b",
                            str(options.context), "--chunks", str(options.chunks)],
                           check=True, capture_output=True, text=True)
     said = done.stdout + done.stderr
@@ -56,7 +56,8 @@ def main():
     parser.add_argument("--f32", action="store_true", help="compare the model written in f32")
     parser.add_argument("--bound", type=float, default=0.005)
     parser.add_argument("--espalier", default=str(ROOT / "build/release/espalier"))
-    parser.add_argument("--llama", default="llama-perplexity")
+    parser.add_argument("--dtype", default="f32", help="of our weights; auto: in their blocks, as they are served")
+    parser.add_argument("--llama", dest="llama_perplexity", default="llama-perplexity")
     options = parser.parse_args()
     worst = 0
     print(f"{'model':32} chunks   espalier  llama.cpp  difference")
