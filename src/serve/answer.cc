@@ -29,7 +29,7 @@ Answer::Answer(HttpReply reply, ReplyWriter writer, AnswerOptions options, Token
   for (size_t i = 0; i < choices; ++i) {
     Choice& choice = choices_.emplace_back();
     choice.think = ThinkSplitter(options_.thinking);
-    if (options_.tools) choice.tools.emplace(*options_.tools);
+    if (options_.tools) choice.tools.emplace(options_.tools->format, options_.tools->names);
   }
 }
 
@@ -67,16 +67,20 @@ bool Answer::take(size_t index, std::string_view text) {
   if (failed_ || reply_.cancelled()) return false;
   Choice& choice = choices_[index];
   take_text(choice, index, text, false);
-  return true;
+  return !(options_.tools && options_.tools->one && choice.calls > 0);
 }
 
 ChatDelta Answer::split(Choice& choice, std::string_view text, bool last) {
   ChatDelta delta;
-  const auto take_content = [&](const std::string& content) {
-    if (!choice.tools) return void(delta.content += content);
-    const ToolPiece piece = choice.tools->push(content);
+  const auto take_piece = [&](const ToolPiece& piece) {
     delta.content += piece.content;
-    for (const FoundCall& call : piece.calls) delta.calls.push_back({"", call.name, call.arguments});
+    for (const FoundCall& call : piece.calls)
+      if (!options_.tools->one || choice.calls + int64_t(delta.calls.size()) == 0)
+        delta.calls.push_back({"", call.name, call.arguments});
+  };
+  const auto take_content = [&](const std::string& content) {
+    if (choice.tools) take_piece(choice.tools->push(content));
+    else delta.content += content;
   };
   const ThinkPiece piece = choice.think.push(text);
   delta.reasoning = piece.reasoning;
@@ -85,10 +89,7 @@ ChatDelta Answer::split(Choice& choice, std::string_view text, bool last) {
   const ThinkPiece rest = choice.think.finish();
   delta.reasoning += rest.reasoning;
   take_content(rest.content);
-  if (!choice.tools) return delta;
-  const ToolPiece held = choice.tools->finish();
-  delta.content += held.content;
-  for (const FoundCall& call : held.calls) delta.calls.push_back({"", call.name, call.arguments});
+  if (choice.tools) take_piece(choice.tools->finish());
   return delta;
 }
 

@@ -21,8 +21,8 @@ struct AnswerOptions {
   bool chat = true;    ///< chat.completion, otherwise text_completion
   bool stream = false, include_usage = false;
   std::optional<int64_t> top_logprobs;
-  std::optional<ToolFormat> tools;  ///< tool calls are looked for
-  bool thinking = false;            ///< the prompt opened the reasoning
+  std::optional<ToolReading> tools;  ///< tool calls are looked for
+  bool thinking = false;             ///< the prompt opened the reasoning
   std::string echo;                 ///< what comes before each text
   size_t choices_a_prompt = SIZE_MAX;  ///< choices of one prompt follow each other
   HttpHeaders headers = {};         ///< of the response, beside its own

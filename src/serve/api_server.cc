@@ -132,17 +132,20 @@ ReplyWriter ApiServer::writer(const char* prefix) {
 }
 
 void ApiServer::chat(const HttpRequest& request, HttpReply& reply) {
-  const ChatRequest asked = parse_chat_request(request.body);
+  ChatRequest asked = parse_chat_request(request.body);
   if (!facts_.chat)
     throw ApiError(400, "this model has no chat template, so it was not trained to converse; use /v1/completions");
-  const std::string prompt = facts_.chat->render({.messages = asked.messages.get(), .tools = asked.tools.get(),
-                                                  .variables = asked.template_variables.get()});
-  if (asked.tools && asked.tool_choice != ChatRequest::ToolChoice::kAuto)
-    throw ApiError(501, "the model cannot be made to call a tool yet; leave tool_choice at auto", "tool_choice");
+  std::string prompt = facts_.chat->render({.messages = asked.messages.get(), .tools = asked.tools.get(),
+                                            .variables = asked.template_variables.get()});
   AnswerOptions options = answer_options(asked.generation);
   options.chat = true;
-  options.tools = asked.tools ? facts_.tools : std::nullopt;
+  options.tools = expect_tool_calls(asked, facts_);
   options.thinking = opens_thinking(prompt);
+  // The form that is asked for leaves no room to reason in.
+  if (options.thinking && asked.generation.constraint.kind != OutputConstraint::Kind::kNone) {
+    prompt += "\n</think>\n\n";
+    options.thinking = false;
+  }
   auto requests = requests_for(asked.generation, facts_.tokenizer.encode(prompt), facts_, options_.defaults);
   std::make_shared<Answer>(reply, writer("chatcmpl-"), options, facts_.tokenizer, requests.size())
       ->begin(scheduler_, std::move(requests));

@@ -291,6 +291,44 @@ TEST_F(ApiServerThreads, AnswersHaveTheFormThatIsAsked) {
   EXPECT_TRUE(text == "yes" || text == "no") << text;
 }
 
+TEST_F(ApiServerThreads, AToolThatMustBeCalledIsCalled) {
+  start();
+  const auto ask = [&](const std::string& choice, const std::string& more) {
+    return R"({"messages": [{"role": "user", "content": "Go"}], "max_tokens": 110, "temperature": 1, "tools": [
+        {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties":
+          {"sex": {"enum": ["f", "m"]}}, "required": ["sex"]}}},
+        {"type": "function", "function": {"name": "g"}}], "tool_choice": )" + choice + more + "}";
+  };
+  const std::string named = R"({"type": "function", "function": {"name": "f"}})";
+  for (int seed = 1; seed <= 4; ++seed) {
+    const std::string body = ask(named, fmt::format(R"(, "seed": {})", seed));
+    const Json answer = post("/v1/chat/completions", body)["choices"][0];
+    EXPECT_EQ(answer["finish_reason"], "tool_calls");
+    EXPECT_TRUE(answer["message"]["content"].is_null()) << answer;
+    ASSERT_EQ(answer["message"]["tool_calls"].size(), 1u);
+    const Json& function = answer["message"]["tool_calls"][0]["function"];
+    EXPECT_EQ(function["name"], "f");
+    const std::string arguments = function["arguments"].get<std::string>();
+    EXPECT_TRUE(arguments == R"({"sex":"f"})" || arguments == R"({"sex":"m"})") << arguments;
+    const Json any = post("/v1/chat/completions", ask("\"required\"", fmt::format(
+                              R"(, "seed": {}, "parallel_tool_calls": false)", seed)))["choices"][0];
+    EXPECT_EQ(any["finish_reason"], "tool_calls");
+    EXPECT_EQ(any["message"]["tool_calls"].size(), 1u);
+    std::string streamed;
+    const auto events = stream("/v1/chat/completions",
+                               ask(named, fmt::format(R"(, "seed": {}, "stream": true)", seed)));
+    for (const Json& event : events)
+      for (const Json& call : event["choices"][0]["delta"].value("tool_calls", Json::array()))
+        streamed += call["function"]["arguments"].get<std::string>();
+    EXPECT_EQ(streamed, arguments);
+    EXPECT_EQ(events.back()["choices"][0]["finish_reason"], "tool_calls");
+  }
+  const Json refused = post("/v1/chat/completions", R"({"messages": [{"role": "user", "content": "Go"}], "tools": [
+      {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties":
+        {"x": {"type": "number", "minimum": 1}}}}}], "tool_choice": "required"})", 400);
+  EXPECT_EQ(refused["error"]["param"], "tools");
+}
+
 TEST_F(ApiServerThreads, EmbeddingsAreVectorsOfLengthOne) {
   start();
   const Json one = post("/v1/embeddings", R"({"input": "Hello there"})");

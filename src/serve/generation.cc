@@ -3,7 +3,9 @@
 #include <cmath>
 #include <random>
 
+#include "base/json_value.h"
 #include "serve/api_error.h"
+#include "serve/tool_grammar.h"
 
 namespace espalier {
 namespace {
@@ -73,6 +75,24 @@ std::vector<GenerateRequest> requests_for(const GenerationRequest& asked, std::v
   std::vector<GenerateRequest> requests(size_t(asked.n), request);
   for (size_t i = 0; i < requests.size(); ++i) requests[i].id = i;
   return requests;
+}
+
+std::optional<ToolReading> expect_tool_calls(ChatRequest& asked, const ModelFacts& model) {
+  using Choice = ChatRequest::ToolChoice;
+  if (!asked.tools) return std::nullopt;
+  ToolReading reading{.format = model.tools.value_or(ToolFormat::kBare), .names = {},
+                      .one = !asked.parallel_tool_calls || asked.tool_choice == Choice::kFunction};
+  for (const OrderedJson& tool : *asked.tools) reading.names.push_back(tool["function"]["name"].get<std::string>());
+  OutputConstraint& constraint = asked.generation.constraint;
+  if (asked.tool_choice == Choice::kAuto)
+    return constraint.kind == OutputConstraint::Kind::kNone ? std::optional(reading) : std::nullopt;
+  const auto opener = model.tokenizer.id_of(tool_opener(reading.format));
+  // Special tokens are no text: an answer that may hold no others is written without them.
+  const ForcedCall call{.format = reading.format, .opener = !opener || !model.tokenizer.is_special(*opener),
+                        .several = !reading.one, .only = asked.tool_name};
+  reading.one = false;  // that the grammar sees to
+  constraint = {OutputConstraint::Kind::kToolCall, describe_forced_call(call, *asked.tools)};
+  return reading;
 }
 
 }  // namespace espalier

@@ -1,5 +1,6 @@
 // From what a request asks to what the generator is given.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,5 +21,9 @@ struct GenerationDefaults {
 /// leaves no room in the context; as Grammars::find.
 std::vector<GenerateRequest> requests_for(const GenerationRequest& asked, std::vector<int32_t> prompt,
                                           const ModelFacts& model, const GenerationDefaults& defaults);
+
+/// How calls are looked for in the answer; nothing where there are no tools, or where a form is asked for that has no
+/// calls. Where the request must call a tool, the form of its answer becomes that of a call, and any other is dropped.
+std::optional<ToolReading> expect_tool_calls(ChatRequest& asked, const ModelFacts& model);
 
 }  // namespace espalier

@@ -34,9 +34,9 @@ struct SamplingRequest {
 
 /// What the generated text must be.
 struct OutputConstraint {
-  enum class Kind { kNone, kJson, kJsonSchema, kGrammar };
+  enum class Kind { kNone, kJson, kJsonSchema, kGrammar, kToolCall };
   Kind kind = Kind::kNone;
-  std::string text;  ///< the schema's JSON, or the grammar's GBNF
+  std::string text;  ///< the schema's JSON, the grammar's GBNF, or describe_forced_call's
 };
 
 /// What every request for text has.

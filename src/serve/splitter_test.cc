@@ -69,10 +69,12 @@ TEST(ThinkSplitter, GivesWhatIsSure) {
 
 using Calls = std::vector<std::pair<std::string, std::string>>;
 
+const std::vector<std::string> kNames = {"f", "g"};
+
 void expect_calls(ToolFormat format, const std::string& text, const std::string& content, const Calls& calls) {
   for (size_t first = 0; first <= text.size(); ++first)
     for (size_t second = first; second <= text.size(); second += 3) {
-      const auto all = split<ToolPiece>(ToolCallSplitter(format), text, first, second);
+      const auto all = split<ToolPiece>(ToolCallSplitter(format, kNames), text, first, second);
       Calls found;
       for (const FoundCall& call : all.calls) found.emplace_back(call.name, call.arguments);
       ASSERT_EQ(all.content, content) << text << " at " << first << ", " << second;
@@ -118,8 +120,38 @@ TEST(ToolCallSplitter, Mistral) {
   expect("Well. [TOOL_CALLS] {\"name\":\"f\"}", "Well.", {{"f", "{}"}});
   expect("[TOOL_CALLS]f_1[ARGS]{\"a\": 1}[TOOL_CALLS]g{}", "", {{"f_1", "{\"a\": 1}"}, {"g", "{}"}});
   expect("[TOOL_CALLS][1, 2]", "[TOOL_CALLS][1, 2]", {});
+  expect("[TOOL_CALLS]f[ARG", "[TOOL_CALLS]f[ARG", {});
   expect("[TOOL_CALLS]f[ARGUE]", "[TOOL_CALLS]f[ARGUE]", {});
   expect("[TOOL_CALLS]f[ARGS]x{}[TOOL_CALLS]{\"name\":\"g\"}", "[TOOL_CALLS]f[ARGS]x{}", {{"g", "{}"}});
+}
+
+// As Qwen2.5-Coder writes them, whose template asks for tags.
+TEST(ToolCallSplitter, CallsWithoutTags) {
+  for (const ToolFormat format : {ToolFormat::kHermes, ToolFormat::kLlama3, ToolFormat::kMistral, ToolFormat::kBare}) {
+    const auto expect = [&](const std::string& text, const std::string& content, const Calls& calls) {
+      expect_calls(format, text, content, calls);
+    };
+    expect("{\"name\": \"f\", \"arguments\": {\"a\": \"}\"}}", "", {{"f", "{\"a\":\"}\"}"}});
+    expect("\n```json\n{\"name\":\"f\"}\n```\n", "", {{"f", "{}"}});
+    expect("```\n[{\"name\":\"f\"}, {\"name\":\"g\"}]\n", "", {{"f", "{}"}, {"g", "{}"}});
+    expect("{\"name\":\"f\"}\n{ \"parameters\": {}, \"name\":\"g\"}", "", {{"f", "{}"}, {"g", "{}"}});
+    // Texts that begin alike.
+    for (const char* text : {"{\"name\":\"h\", \"arguments\": {}}", "{\"name\":\"f\"} is a call", "{\"name\":\"f\"",
+                             "```json\n{\"name\":\"f\"}\n``` shows it", "```python\nf()\n```", "{\"name\": 1}", "``",
+                             "```json", "[{\"name\":\"f\"}, 1]", "{\"named\":\"f\"}", "{}", "[]", "{\"name\":\"f\"}}",
+                             "It is {\"name\":\"f\"}", "{\"name\":\"f\", \"arguments\": 5}", "`f` ", ";"})
+      expect(text, text, {});
+  }
+  expect_calls(ToolFormat::kHermes, "{\"name\":\"f\"}<tool_call>{\"name\":\"h\"}</tool_call>", "{\"name\":\"f\"}",
+               {{"h", "{}"}});
+}
+
+TEST(ToolCallSplitter, HoldsBackOnlyWhatMayBeACall) {
+  ToolCallSplitter splitter(ToolFormat::kHermes, kNames);
+  EXPECT_EQ(splitter.push("{\n  \"na").content, "");
+  EXPECT_EQ(splitter.push("tion\": \"Chile\"").content, "{\n  \"nation\": \"Chile\"");
+  ToolCallSplitter without_tools(ToolFormat::kHermes);
+  EXPECT_EQ(without_tools.push("{\"name\"").content, "{\"name\"");
 }
 
 TEST(ToolCallSplitter, GivesWhatIsSure) {

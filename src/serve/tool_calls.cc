@@ -14,47 +14,23 @@ constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::string_view kArgs = "[ARGS]";
 
 std::vector<std::string_view> openers_of(ToolFormat format) {
-  if (format == ToolFormat::kHermes) return {"<tool_call>"};
-  if (format == ToolFormat::kMistral) return {"[TOOL_CALLS]"};
-  return {"<|python_tag|>"};
+  if (format == ToolFormat::kLlama3) return {"<|python_tag|>"};
+  if (format == ToolFormat::kBare) return {};
+  return {tool_opener(format)};
 }
 
 bool is_name_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
 }
 
-/// The text of an object of arguments; nothing where it is none.
-std::optional<std::string> arguments_text(const OrderedJson& call) {
-  for (const char* key : {"arguments", "parameters"}) {
-    const auto found = call.find(key);
-    if (found == call.end()) continue;
-    if (found->is_object()) return found->dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-    // Some models write the arguments as OpenAI's API does, as JSON in a string.
-    if (found->is_string()) {
-      const std::string text = found->get<std::string>();
-      if (parse_ordered_json(text, "a tool call's arguments").is_object()) return text;
-    }
-    return std::nullopt;
-  }
-  return "{}";
-}
-
-/// The calls that JSON text stands for; none where it is something else.
+/// The calls that JSON text stands for, where the function's name stood before it or not.
 std::vector<FoundCall> calls_in(const std::string& text, const std::string& name) {
+  if (name.empty()) return calls_in_json(text);
   try {
-    const OrderedJson json = parse_ordered_json(text, "a tool call");
-    if (!name.empty()) return json.is_object() ? std::vector<FoundCall>{{name, text}} : std::vector<FoundCall>{};
-    std::vector<FoundCall> calls;
-    for (const OrderedJson& call : json.is_array() ? json : OrderedJson::array({json})) {
-      if (!call.is_object() || !call.contains("name") || !call["name"].is_string()) return {};
-      std::optional<std::string> arguments = arguments_text(call);
-      if (!arguments) return {};
-      calls.push_back({call["name"].get<std::string>(), *std::move(arguments)});
-    }
-    return calls;
+    if (parse_ordered_json(text, "a tool call's arguments").is_object()) return {{name, text}};
   } catch (const Error&) {  // the edge: what a model writes may be no JSON; it is then text
-    return {};
   }
+  return {};
 }
 
 }  // namespace
@@ -68,22 +44,37 @@ std::optional<ToolFormat> tool_format(std::string_view chat_template) {
   return std::nullopt;
 }
 
-ToolCallSplitter::ToolCallSplitter(ToolFormat format)
+std::string_view tool_opener(ToolFormat format) {
+  return format == ToolFormat::kHermes ? "<tool_call>" : format == ToolFormat::kMistral ? "[TOOL_CALLS]" : "";
+}
+
+ToolCallSplitter::ToolCallSplitter(ToolFormat format, std::vector<std::string> names)
     : format_(format),
       openers_(openers_of(format)),
-      closer_(format == ToolFormat::kHermes ? "</tool_call>" : format == ToolFormat::kLlama3 ? ";" : "") {}
+      closer_(format == ToolFormat::kHermes ? "</tool_call>" : format == ToolFormat::kLlama3 ? ";" : ""),
+      bare_(std::move(names)) {}
 
 ToolPiece ToolCallSplitter::push(std::string_view text) {
-  held_.append(text);
   ToolPiece piece;
-  while (step(piece)) {
+  if (state_ != State::kBegin) {
+    take(piece, text);
+  } else if (!text.empty() && !bare_.push(text)) {
+    state_ = State::kText;
+    take(piece, bare_.taken());
   }
   return piece;
+}
+
+void ToolCallSplitter::take(ToolPiece& piece, std::string_view text) {
+  held_.append(text);
+  while (step(piece)) {
+  }
 }
 
 /// Moves on; false where more text is needed.
 bool ToolCallSplitter::step(ToolPiece& piece) {
   switch (state_) {
+    case State::kBegin:
     case State::kText: return step_text(piece);
     case State::kOpened: return step_opened(piece);
     case State::kName: return step_name();
@@ -121,12 +112,6 @@ bool ToolCallSplitter::give_up(ToolPiece& piece) {
 }
 
 bool ToolCallSplitter::step_text(ToolPiece& piece) {
-  const size_t first = held_.find_first_not_of(kBlanks);
-  // Llama 3's calls have no mark but that they begin the answer.
-  if (format_ == ToolFormat::kLlama3 && !said_something_ && first != std::string::npos && held_[first] == '{') {
-    take_raw(first);
-    return begin_json();
-  }
   size_t opener = std::string::npos, length = 0, partial = 0;
   for (const std::string_view candidate : openers_) {
     const size_t found = held_.find(candidate);
@@ -204,8 +189,13 @@ bool ToolCallSplitter::step_after() {
 
 ToolPiece ToolCallSplitter::finish() {
   ToolPiece piece;
-  if (state_ == State::kText) say(piece, std::exchange(held_, {}));
-  else if (state_ != State::kAfter) give_up(piece);
+  if (state_ == State::kBegin) {
+    piece.calls = bare_.finish();
+    state_ = State::kText;
+    if (piece.calls.empty()) take(piece, bare_.taken());
+  }
+  if (state_ != State::kText && state_ != State::kAfter) give_up(piece);
+  if (state_ == State::kText) say(piece, held_);
   held_.clear();
   return piece;
 }

@@ -43,18 +43,17 @@ const std::map<std::string, std::string>& formats() {
 
 class SchemaReader {
  public:
-  SchemaReader(const OrderedJson& root, const std::string& what) : root_(root), what_(what), json_(g_) {}
+  SchemaReader(JsonGrammar& json, const OrderedJson& root, const std::string& what)
+      : root_(root), what_(what), g_(json.source()), json_(json) {}
 
-  std::shared_ptr<const Grammar> read() {
+  Part read() {
     const Part top = reference("#", what_);
     while (!pending_.empty()) {  // instead of recursion: references may be a long chain
       const auto [pointer, rule] = pending_.back();
       pending_.pop_back();
       g_.define(rule, schema(*find(pointer, what_), place(pointer), 0));
     }
-    const GrammarSource::Rule root = g_.declare("root");
-    g_.define(root, top);
-    return compile_grammar(g_, root, what_);
+    return top;
   }
 
  private:
@@ -448,8 +447,8 @@ class SchemaReader {
 
   const OrderedJson& root_;
   const std::string& what_;
-  GrammarSource g_;
-  JsonGrammar json_;
+  GrammarSource& g_;
+  JsonGrammar& json_;
   std::map<std::string, GrammarSource::Rule> references_;
   std::vector<std::pair<std::string, GrammarSource::Rule>> pending_;
   int64_t work_ = 0;
@@ -467,7 +466,15 @@ std::shared_ptr<const Grammar> grammar_of(Part (JsonGrammar::*part)(), const cha
 
 std::shared_ptr<const Grammar> json_schema_grammar(std::string_view schema, const std::string& what) {
   if (schema.size() > kMaxText) throw error(Code::kUnsupported, "{}: the schema is larger than 1 MiB", what);
-  return SchemaReader(parse_ordered_json(schema, what), what).read();
+  GrammarSource source;
+  JsonGrammar json(source);
+  const GrammarSource::Rule root = source.declare("root");
+  source.define(root, json_schema_part(json, parse_ordered_json(schema, what), what));
+  return compile_grammar(source, root, what);
+}
+
+Part json_schema_part(JsonGrammar& json, const OrderedJson& schema, const std::string& what) {
+  return SchemaReader(json, schema, what).read();
 }
 
 std::shared_ptr<const Grammar> json_value_grammar() { return grammar_of(&JsonGrammar::value, "any JSON value"); }

@@ -14,13 +14,18 @@
 #include <string>
 #include <string_view>
 
+#include "base/json.h"
 #include "text/grammar.h"
+#include "text/json_grammar.h"
 
 namespace espalier {
 
 /// The grammar of a schema, given as JSON. `what` names it in errors. Throws Error kBadData for what is no schema or
 /// accepts nothing, kUnsupported for what cannot be written as a grammar.
 std::shared_ptr<const Grammar> json_schema_grammar(std::string_view schema, const std::string& what);
+
+/// The same as a part of a larger grammar; its references stay within `schema`. Throws as json_schema_grammar does.
+JsonGrammar::Part json_schema_part(JsonGrammar& json, const OrderedJson& schema, const std::string& what);
 
 /// Any JSON value.
 std::shared_ptr<const Grammar> json_value_grammar();

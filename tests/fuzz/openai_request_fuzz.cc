@@ -52,7 +52,8 @@ std::string thought(std::string_view text, size_t step, bool inside) {
 }
 
 std::string called(std::string_view text, size_t step, espalier::ToolFormat format) {
-  espalier::ToolCallSplitter splitter(format);
+  const std::string_view whole = text;
+  espalier::ToolCallSplitter splitter(format, {"f", "g"});
   std::string content, calls;
   const auto add = [&](const espalier::ToolPiece& piece) {
     content += piece.content;
@@ -60,6 +61,7 @@ std::string called(std::string_view text, size_t step, espalier::ToolFormat form
   };
   for (; !text.empty(); text.remove_prefix(std::min(step, text.size()))) add(splitter.push(text.substr(0, step)));
   add(splitter.finish());
+  require(!calls.empty() || content == whole);
   return content + "|" + calls;
 }
 
@@ -86,7 +88,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view some = text.substr(0, 2000);
   for (const bool inside : {false, true}) require(thought(some, some.size() + 1, inside) == thought(some, 1, inside));
   using Format = espalier::ToolFormat;
-  for (const Format format : {Format::kHermes, Format::kLlama3, Format::kMistral})
+  for (const Format format : {Format::kHermes, Format::kLlama3, Format::kMistral, Format::kBare})
     require(called(some, some.size() + 1, format) == called(some, 1, format));
   return 0;
 }
@@ -105,5 +107,6 @@ std::vector<std::string> fuzz_seeds() {
           R"({"input": ["a", "b"], "encoding_format": "base64", "content": "x", "tokens": [1, 2, 3]})",
           "<think>\nhm\n</think>\nyes <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"}\"}}\n</tool_call>",
           "hm</think> {\"name\": \"f\", \"parameters\": {}}; {\"name\": \"g\"}",
+          "```json\n{\"name\": \"f\", \"arguments\": {\"a\": [\"`\"]}}\n```\n[{\"name\": \"g\"}]",
           "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {}}] [TOOL_CALLS]g[ARGS]{\"a\": 1}"};
 }
