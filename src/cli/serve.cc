@@ -17,6 +17,7 @@ namespace {
 
 struct Options {
   std::string model, alias, host = "127.0.0.1", api_key, cors;
+  std::vector<std::string> allowed_hosts;
   int64_t port = 8080, parallel = 8, queue = 256, prefill_rows = 32, remember = 8;
   double drain_s = 30;
   bool slide = false;
@@ -30,6 +31,9 @@ struct Options {
     f.field("host", host, "address to listen on; 0.0.0.0 lets other machines in, and then wants an --api-key");
     f.field("port", port, "port to listen on; 0 takes a free one", 0, 65535);
     f.field("api_key", api_key, "what clients must send as 'Authorization: Bearer KEY'; empty: nothing");
+    f.field("allowed_hosts", allowed_hosts,
+            "names under which it may be asked (the Host header) beside localhost; empty: on a loopback address no "
+            "other name, elsewhere any");
     f.field("cors", cors, "origin whose pages may ask, or *; empty: only pages of this server");
     f.field("parallel", parallel, "requests answered side by side", 1, 256);
     f.field("queue", queue, "requests that may wait beyond those; more get status 429", 0, 1 << 20);
@@ -59,6 +63,7 @@ ApiOptions api_options(const Options& options, const DraftSetup& draft) {
   api.defaults = {.sampler = options.sampler, .slide = options.slide};
   api.api_key = options.api_key;
   api.cors = options.cors;
+  api.allowed_hosts = options.allowed_hosts;
   return api;
 }
 
@@ -84,7 +89,7 @@ int run(Terminal& terminal, std::span<const std::string> args) {
   ModelFacts facts(path, model->spec(), options.alias);
   facts.adapters = adapters_of(options.lora, model->spec());
   DraftSetup draft(terminal.context(), options.draft, *model, facts.tokenizer, options.parallel > 1);
-  if (options.host != "127.0.0.1" && options.host != "localhost" && options.api_key.empty())
+  if (!is_loopback(options.host) && options.api_key.empty())
     terminal.log().warn("{} is open to other machines without an --api-key", options.host);
   terminal.own_interrupts();
   ApiServer server(draft.context(), *model, std::move(facts), api_options(options, draft));

@@ -28,7 +28,8 @@ std::span<const ApiServer::Route> ApiServer::routes() {
 }
 
 ApiServer::ApiServer(Context& ctx, Decoder& model, ModelFacts facts, ApiOptions options)
-    : ctx_(ctx), model_(model), facts_(std::move(facts)), options_(std::move(options)), ids_(std::random_device()()),
+    : ctx_(ctx), model_(model), facts_(std::move(facts)), options_(std::move(options)),
+      hosts_(options_.http.host, options_.allowed_hosts), ids_(std::random_device()()),
       scheduler_(ctx, model, &facts_.tokenizer, options_.scheduler) {
   count_metrics();
   options_.http.refusal = [](int status, const std::string& message) { return error_response(status, message); };
@@ -78,6 +79,7 @@ AnswerOptions ApiServer::answer_options(const GenerationRequest& asked) const {
 }
 
 void ApiServer::dispatch(const HttpRequest& request, HttpReply& reply) {
+  check_host(request);
   if (request.method == "OPTIONS") {
     HttpResponse allowed{204, {{"Access-Control-Allow-Methods", "GET, POST"},
                                {"Access-Control-Allow-Headers", "Content-Type, Authorization"},
@@ -97,6 +99,15 @@ void ApiServer::dispatch(const HttpRequest& request, HttpReply& reply) {
   if (!methods.empty()) throw ApiError(405, fmt::format("{} takes {}, not {}", request.path, methods, request.method));
   throw ApiError(404, fmt::format("there is nothing at {}; see /v1/models, /v1/chat/completions, /v1/completions, "
                                   "/v1/embeddings, /infill, /tokenize, /detokenize, /health, /metrics", request.path));
+}
+
+// Browsers always say a host; who says none is none.
+void ApiServer::check_host(const HttpRequest& request) const {
+  const std::string* host = request.headers.find("Host");
+  if (host && !hosts_.allows(*host))
+    throw ApiError(403, fmt::format("the request is for the host '{}', which is no name of this server; ask for "
+                                    "localhost, or start the server with --allowed-hosts NAME", *host),
+                   "", "host_not_allowed");
 }
 
 // /health stays open: those who watch a server have no key.

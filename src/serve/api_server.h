@@ -4,10 +4,12 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "net/http_server.h"
 #include "serve/answer.h"
 #include "serve/generation.h"
+#include "serve/host_check.h"
 #include "serve/metrics.h"
 #include "serve/openai_request.h"
 #include "serve/scheduler.h"
@@ -19,6 +21,7 @@ struct ApiOptions {
   HttpServerOptions http;
   SchedulerOptions scheduler;
   GenerationDefaults defaults;  ///< what requests leave out
+  std::vector<std::string> allowed_hosts = {};  ///< names under which it may be asked (serve/host_check.h)
   std::string api_key;         ///< empty: none is asked for
   std::string cors = "";       ///< Access-Control-Allow-Origin; empty: pages of other origins may not ask
 };
@@ -42,6 +45,7 @@ class ApiServer {
   HttpHeaders cors_headers() const;
   HttpResponse with_cors(HttpResponse response) const;
   AnswerOptions answer_options(const GenerationRequest& asked) const;
+  void check_host(const HttpRequest& request) const;
   void check_key(const HttpRequest& request) const;
   void chat(const HttpRequest& request, HttpReply& reply);
   void completion(const HttpRequest& request, HttpReply& reply);
@@ -62,6 +66,7 @@ class ApiServer {
   Decoder& model_;
   ModelFacts facts_;
   ApiOptions options_;
+  HostCheck hosts_;
   IdSource ids_;
   MetricsRegistry metrics_;
   Scheduler scheduler_;
