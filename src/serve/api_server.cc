@@ -10,6 +10,28 @@
 #include "serve/web_files.h"
 
 namespace espalier {
+namespace {
+
+/// Text of which nothing is a special token.
+std::vector<int32_t> encode_plain(const Tokenizer& tokenizer, std::string_view text) {
+  return tokenizer.encode(text, {.parse_special = false});
+}
+
+// The order of Qwen and StarCoder: prefix, suffix, and the model writes the middle (Bavarian et al. 2022, PSM).
+std::vector<int32_t> middle_prompt(const ModelFacts& model, const std::vector<int32_t>& prefix,
+                                   std::string_view suffix) {
+  if (!model.middle)
+    throw ApiError(501, "this model does not fill in the middle: its vocabulary has no tokens for prefix and suffix",
+                   "suffix");
+  std::vector<int32_t> ids = {model.middle->prefix};
+  ids.insert(ids.end(), prefix.begin(), prefix.end());
+  ids.push_back(model.middle->suffix);
+  for (const int32_t id : encode_plain(model.tokenizer, suffix)) ids.push_back(id);
+  ids.push_back(model.middle->middle);
+  return ids;
+}
+
+}  // namespace
 
 struct ApiServer::Route {
   const char *method, *path;
@@ -164,8 +186,6 @@ void ApiServer::chat(const HttpRequest& request, HttpReply& reply) {
 
 void ApiServer::completion(const HttpRequest& request, HttpReply& reply) {
   const CompletionRequest asked = parse_completion_request(request.body);
-  if (!asked.suffix.empty())
-    throw ApiError(501, "completions with a suffix are at /infill: input_prefix and input_suffix", "suffix");
   if (asked.echo && asked.prompts.size() > 1)
     throw ApiError(501, "echo is for one prompt at a time; send the prompts one by one", "echo");
   std::vector<GenerateRequest> all;
@@ -174,10 +194,13 @@ void ApiServer::completion(const HttpRequest& request, HttpReply& reply) {
     const auto* text = std::get_if<std::string>(&prompt);
     if (asked.echo)
       echo = text ? *text : facts_.tokenizer.decode(std::get<std::vector<int32_t>>(prompt));
-    auto ids = text ? encode_prompt(facts_.tokenizer, *text) : std::get<std::vector<int32_t>>(prompt);
+    const bool infills = !asked.suffix.empty();
+    auto ids = !text ? std::get<std::vector<int32_t>>(prompt)
+               : infills ? encode_plain(facts_.tokenizer, *text) : encode_prompt(facts_.tokenizer, *text);
+    if (infills) ids = middle_prompt(facts_, ids, asked.suffix);
     for (GenerateRequest& one : requests_for(asked.generation, std::move(ids), facts_, options_.defaults)) {
       one.id = all.size();
-      one.stop_ids.clear();  // turns are a matter of conversations
+      if (!infills) one.stop_ids.clear();  // turns are a matter of conversations
       all.push_back(std::move(one));
     }
   }
@@ -188,23 +211,13 @@ void ApiServer::completion(const HttpRequest& request, HttpReply& reply) {
       ->begin(scheduler_, std::move(all));
 }
 
-// The order of Qwen and StarCoder: prefix, suffix, and the model writes the middle (Bavarian et al. 2022, PSM).
 void ApiServer::infill(const HttpRequest& request, HttpReply& reply) {
   const InfillRequest asked = parse_infill_request(request.body);
-  if (!facts_.middle)
-    throw ApiError(501, "this model does not fill in the middle: its vocabulary has no tokens for prefix and suffix");
-  const auto encode = [&](std::string_view text) {
-    return facts_.tokenizer.encode(text, {.parse_special = false});
-  };
   std::vector<int32_t> ids;
   const auto append = [&](const std::vector<int32_t>& more) { ids.insert(ids.end(), more.begin(), more.end()); };
-  for (const auto& [name, text] : asked.extra) append(encode(name + "\n" + text + "\n"));
-  ids.push_back(facts_.middle->prefix);
-  append(encode(asked.prefix));
-  ids.push_back(facts_.middle->suffix);
-  append(encode(asked.suffix));
-  ids.push_back(facts_.middle->middle);
-  append(encode(asked.prompt));
+  for (const auto& [name, text] : asked.extra) append(encode_plain(facts_.tokenizer, name + "\n" + text + "\n"));
+  append(middle_prompt(facts_, encode_plain(facts_.tokenizer, asked.prefix), asked.suffix));
+  append(encode_plain(facts_.tokenizer, asked.prompt));
   auto requests = requests_for(asked.generation, std::move(ids), facts_, options_.defaults);
   std::make_shared<Answer>(reply, writer("cmpl-"), answer_options(asked.generation), facts_.tokenizer, requests.size())
       ->begin(scheduler_, std::move(requests));

@@ -13,6 +13,7 @@
 #include "models/tiny_adapter.h"
 #include "models/tiny_model.h"
 #include "net/http_client.h"
+#include "net/test_client.h"
 
 namespace espalier {
 namespace {
@@ -156,9 +157,51 @@ TEST_F(ApiServerThreads, WhatIsWrongIsSaidWithItsField) {
   refuse("/v1/nothing", "{}", 404, "nothing");
   refuse("/infill", R"({"input_prefix": "a", "input_suffix": "b"})", 501, "middle");
   refuse("/v1/completions", R"({"prompt": "x", "grammar": "root ::= nothing"})", 400, "nothing");
-  refuse("/v1/completions", R"({"prompt": "x", "suffix": "y"})", 501, "suffix");
+  refuse("/v1/completions", R"({"prompt": "x", "suffix": "y"})", 501, "middle");
   EXPECT_EQ(http.get("/v1/completions").status, 405);
   refuse("/v1/completions", R"({"prompt": "x", "max_tokens": 2, "unknown_field": {"deep": [1]}})", 200, "text");
+}
+
+// Three tokens of the vocabulary become those that models fill in with.
+TEST_F(ApiServerThreads, ASuffixIsFilledInAsByInfill) {
+  const std::string path = tiny_.path() + "/tokenizer.json";
+  Json tokenizer = read_json_file(path);
+  Json& merges = tokenizer["model"]["merges"];
+  merges.erase(merges.end() - 3, merges.end());
+  const char* names[] = {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"};
+  Json& vocab = tokenizer["model"]["vocab"];
+  for (int id = 697; id < 700; ++id) {
+    for (auto entry = vocab.begin(); entry != vocab.end();) entry = entry.value() == id ? vocab.erase(entry) : ++entry;
+    tokenizer["added_tokens"].push_back({{"id", id}, {"content", names[id - 697]}, {"single_word", false},
+                                         {"lstrip", false}, {"rstrip", false}, {"normalized", false},
+                                         {"special", true}});
+  }
+  put_file(path, tokenizer.dump());
+  start();
+  const std::string more = R"(, "max_tokens": 9, "seed": 3, "temperature": 1, "ignore_eos": true})";
+  const Json filled = post("/infill", R"({"input_prefix": "One <|fim_suffix|>", "input_suffix": " three")" + more);
+  const Json completed = post("/v1/completions", R"({"prompt": "One <|fim_suffix|>", "suffix": " three")" + more);
+  EXPECT_EQ(completed["choices"][0]["text"], filled["choices"][0]["text"]);
+  EXPECT_EQ(completed["usage"]["prompt_tokens"], filled["usage"]["prompt_tokens"]);
+  const Json ids = post("/tokenize", R"({"content": "One", "add_special": false})")["tokens"];
+  const Json by_ids = post("/v1/completions", Json{{"prompt", ids}, {"suffix", "x"}, {"max_tokens", 1}}.dump());
+  EXPECT_EQ(by_ids["usage"]["prompt_tokens"], 3 + ids.size() + 1);
+}
+
+TEST_F(ApiServerThreads, AnotherHostsNameIsRefused) {
+  start({.allowed_hosts = {"model.lan"}});
+  const auto said = [&](const std::string& host, const char* path) {
+    RawClient raw(server_->port());
+    raw.send(fmt::format("GET {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", path, host));
+    return raw.read_to_end();
+  };
+  EXPECT_TRUE(said("localhost:1", "/health").starts_with("HTTP/1.1 200"));
+  EXPECT_TRUE(said("model.lan", "/").starts_with("HTTP/1.1 200"));
+  for (const char* path : {"/health", "/", "/v1/models", "/nothing"}) {
+    const std::string refused = said("evil.example", path);
+    EXPECT_TRUE(refused.starts_with("HTTP/1.1 403")) << refused;
+    EXPECT_NE(refused.find("--allowed-hosts"), std::string::npos) << refused;
+  }
 }
 
 TEST_F(ApiServerThreads, AModelWithoutATemplateDoesNotChat) {
