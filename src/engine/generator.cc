@@ -45,6 +45,7 @@ struct Generator::Sequence {
   // so many tokens.
   std::optional<size_t> leader;
   int64_t awaited = 0;
+  int64_t wanted = 0;  // tokens that are to be read until it, or who waits for it, can go on
   bool slid = false;  // tokens were dropped in front of those that are in the cache
   double started = -1, first_token = 0;
   bool finished = false;
@@ -271,15 +272,19 @@ void Generator::plan(Plan& pass) {
     else
       pass.add(*s, 1);
   }
+  for (Sequence* reader : readers) reader->wanted = reader->unread();
+  for (const auto& s : live_)
+    if (Sequence* leader = s->leader ? find_live(*s->leader) : nullptr)
+      leader->wanted = std::min(leader->wanted, s->awaited - leader->cache.length());
   plan_prompts(pass, std::move(readers));
 }
 
 // The oldest prompt goes on with half of the rows at least, so that none waits for ever; of the others the one with the
-// least left is first, so that a short question is answered while a long one is being read.
+// least left until it, or who waits for it, can go on is first: a short question is answered while a long one is read.
 void Generator::plan_prompts(Plan& pass, std::vector<Sequence*> readers) {
   int64_t rows = options_.prefill_rows;
   if (readers.size() > 1) std::stable_sort(readers.begin() + 1, readers.end(), [](Sequence* a, Sequence* b) {
-      return a->unread() < b->unread();
+      return a->wanted < b->wanted;
     });
   std::vector<int64_t> counts(readers.size());
   for (size_t i = 0; i < readers.size(); ++i) {

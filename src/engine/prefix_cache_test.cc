@@ -69,6 +69,37 @@ TEST(SharedPrefixes, FewTokensAreNotWaitedFor) {
   EXPECT_EQ(results[1].cached_tokens, 0);
 }
 
+// A short question that waits for a part of a long prompt is not held up by that prompt's length.
+TEST(SharedPrefixes, WhoIsWaitedForGoesFirst) {
+  Model m;
+  Generator generator(m.ctx, m.model, nullptr, {.prefill_rows = 8});
+  std::vector<int> order;
+  const auto submit = [&](int name, std::vector<int32_t> prompt) {
+    GenerateRequest request = request_of(name);
+    request.prompt = std::move(prompt);
+    request.max_tokens = 1;
+    request.on_token = [&order, name](int32_t, std::string_view) {
+      order.push_back(name);
+      return true;
+    };
+    generator.submit(std::move(request));
+  };
+  const auto tokens = [](int32_t seed, size_t count) {
+    Ids ids;
+    for (size_t i = 0; i < count; ++i) ids.push_back((seed * 97 + int32_t(i) * 13) % 700);
+    return ids;
+  };
+  submit(1, tokens(1, 120));  // the oldest
+  submit(2, tokens(2, 100));
+  submit(3, tokens(3, 50));
+  Ids question = tokens(2, 40);  // begins as the second
+  question.insert(question.end(), {5, 6, 7});
+  submit(4, question);
+  while (generator.step()) {
+  }
+  EXPECT_EQ(order, (std::vector<int>{4, 3, 1, 2}));
+}
+
 // Whoever is waited for may go: the others go on by themselves, or behind each other, and never in a ring.
 TEST(SharedPrefixes, GoOnWithoutARequestThatIsCancelled) {
   Model m;
