@@ -49,6 +49,7 @@ struct ChildRun {
       const int null = ::open("/dev/null", O_RDWR);
       ::dup2(null, 1);
       ::dup2(null, 2);
+      ::signal(SIGHUP, SIG_DFL);  // tests that run under nohup have it ignored, and a run respects that
       ::execv(ESP_BINARY, const_cast<char* const*>(argv.data()));
       ::_exit(127);
     }
